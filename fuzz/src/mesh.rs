@@ -58,14 +58,14 @@ pub fn orders(bytes: &[u8]) {
         net.tell(usize::from(how >> 3 & 1), kinds[usize::from(how & 3)], body);
         // Bytes from the wire are as good as those of a hub or a file.
         let group = provision.group_tag();
-        net.mesh.take(MeshTime(net.now), MeshInput::Notice { group, notice: body });
+        net.mesh.take(MeshTime(net.now), MeshInput::Notice { group, notice: body.into() });
     }
     let forged = |mesh: &Mesh| mesh.counters().notices > 0 || !mesh.leaving().is_empty();
     assert!(!forged(&net.mesh), "an order that nobody has signed");
     let group = provision.group_tag();
     for number in 0..2 {
         let notice = provision.order(number, &[1; 200]).unwrap();
-        net.mesh.take(MeshTime(net.now), MeshInput::Notice { group, notice: &notice });
+        net.mesh.take(MeshTime(net.now), MeshInput::Notice { group, notice: (&notice).into() });
     }
     assert_eq!(net.mesh.counters().notices, 2, "what is signed is taken");
 }
@@ -161,8 +161,10 @@ impl Told {
         let frame = seal_frame(sealer, fields, &Binding::link(), body, &mut buf).unwrap();
         LongFrame::of(frame).unwrap().write(&mut unit);
         let from = MeshAddress(by as u64);
-        self.mesh
-            .take(MeshTime(self.now), MeshInput::Heard { interface: RADIO, from, unit: &unit });
+        self.mesh.take(
+            MeshTime(self.now),
+            MeshInput::Heard { interface: RADIO, from, unit: (&unit).into() },
+        );
         while let Some(output) = self.mesh.next_output() {
             if let MeshOutput::Send { unit, .. } = output {
                 assert!(unit.len() <= MeshMedium::dot11p().mtu);

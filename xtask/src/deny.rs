@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use crate::process::{self, XtaskResult};
 
 const SETTINGS: &str = "deny.toml";
-const LOCKS: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
+const LOCK: &str = "Cargo.lock";
 
 /// `cargo xtask deny`.
 pub(crate) fn run(_: &[String]) -> XtaskResult {
@@ -20,9 +20,7 @@ pub(crate) fn run(_: &[String]) -> XtaskResult {
     }
     let settings = table(SETTINGS)?;
     let mut faults = refused(&settings, &crates(&settings)?);
-    for lock in LOCKS {
-        faults.extend(foreign(&settings, &table(lock)?));
-    }
+    faults.extend(foreign(&settings, &table(LOCK)?));
     faults.iter().for_each(|fault| println!("{SETTINGS}: {fault}"));
     if faults.is_empty() { Ok(()) } else { Err(format!("deny: {} findings", faults.len())) }
 }
@@ -52,9 +50,14 @@ fn refused(settings: &Table, crates: &BTreeSet<String>) -> Vec<String> {
     let banned: Vec<&str> = banned.collect();
     let lines = crates.iter().filter_map(|line| line.rsplit_once('|'));
     let fault = |(package, licence): (&str, &str)| {
-        if package.split(' ').next().is_some_and(|name| banned.contains(&name)) {
+        let name = package.split(' ').next().unwrap_or_default();
+        if banned.contains(&name) {
             return Some(format!("{package} is banned"));
         }
+        let of_it = |row: &&Value| row.get("crate").and_then(Value::as_str) == Some(name);
+        let more = list(settings, "licenses", "exceptions").filter(of_it);
+        let more = more.filter_map(|row| row.get("allow")?.as_array()).flatten();
+        let allowed = [&allowed[..], &more.filter_map(Value::as_str).collect::<Vec<_>>()].concat();
         let fault = || format!("{package} has the licence `{licence}`");
         (!is_allowed(licence, &allowed)).then(fault)
     };
@@ -116,6 +119,9 @@ mod tests {
         let expected =
             ["b v2.0.0 (proc-macro) has the licence `GPL-3.0`", "ring v0.17.0 is banned"];
         assert_eq!(found, expected);
+        let fuzzer = |name: &str| [format!("{name} v0.4.13|(MIT OR Apache-2.0) AND NCSA")].into();
+        assert!(refused(&settings, &fuzzer("libfuzzer-sys")).is_empty(), "it is an exception");
+        assert_eq!(refused(&settings, &fuzzer("other")).len(), 1);
         let lock = "[[package]]\nname = \"own\"\n\
                     [[package]]\nname = \"c\"\nsource = \"git+https://git.example/c\"\n";
         let found = foreign(&settings, &lock.parse().unwrap());

@@ -7,13 +7,17 @@
 
 mod shares;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use crate::process::{self, XtaskResult};
-use crate::steps::StepResult;
 use crate::tree::SourceTree;
 
-const MANIFEST: &str = "fuzz/Cargo.toml";
+/// The programs, one for each target.
+const PROGRAMS: &str = "fuzz/examples";
+/// Says to this program that cargo runs it in the place of the compiler.
+const COMPILES: &str = "SEALANE_FUZZ_COMPILES";
+/// How long a target is fuzzed where the command line names no other number of seconds.
 const SECONDS: u64 = 20;
 /// All targets together within `cargo xtask test`.
 const TOTAL_SECONDS: u64 = 240;
@@ -28,26 +32,20 @@ const FLAGS: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "--cfg=fuzzing",
-    "-Cdebug-assertions",
-    "-Coverflow-checks",
 ];
 
-/// How long a target is fuzzed.
-#[derive(Debug, Clone, Copy)]
+/// A target, and the module of `fuzz/src` that has its law.
+struct FuzzTarget {
+    name: String,
+    module: String,
+}
+
+/// How long a target is fuzzed, as libFuzzer is told.
+#[derive(Clone, Copy)]
 enum FuzzExtent {
     Seconds(u64),
     /// So many inputs, however long that takes.
     Inputs(u64),
-}
-
-impl FuzzExtent {
-    /// As libFuzzer is told.
-    fn flag(self) -> String {
-        match self {
-            FuzzExtent::Seconds(seconds) => format!("-max_total_time={seconds}"),
-            FuzzExtent::Inputs(inputs) => format!("-runs={inputs}"),
-        }
-    }
 }
 
 /// `cargo xtask fuzz [TARGET ...] [--seconds N | --inputs N]`.
@@ -65,27 +63,24 @@ pub(crate) fn run(arguments: &[String]) -> XtaskResult {
             target => chosen.push(target),
         }
     }
-    let Some(targets) = targets()? else {
-        return Err(format!("there is nothing to fuzz: {MANIFEST} is missing"));
-    };
-    let is_target = |name: &&&str| targets.iter().any(|target| target == **name);
-    if let Some(other) = chosen.iter().find(|name| !is_target(name)) {
-        return Err(format!("no target `{other}`; there are: {}", targets.join(", ")));
+    let names: Vec<_> =
+        targets(&SourceTree::load()?).into_iter().map(|target| target.name).collect();
+    if let Some(other) = chosen.iter().find(|name| !names.iter().any(|one| one == **name)) {
+        return Err(format!("no target `{other}`; there are: {}", names.join(", ")));
     }
-    let is_chosen = |target: &String| chosen.is_empty() || chosen.contains(&target.as_str());
-    let chosen = targets.into_iter().filter(is_chosen);
-    all(&chosen.map(|target| (target, extent)).collect::<Vec<_>>())
+    let is_chosen = |name: &String| chosen.is_empty() || chosen.contains(&name.as_str());
+    let chosen = names.into_iter().filter(is_chosen).map(|name| (name, extent));
+    let chosen: Vec<_> = chosen.collect();
+    all(&built(&chosen)?, chosen)
 }
 
 /// Fuzzes every target for a short time: 240 seconds in all, or so many.
-pub(crate) fn short(seconds: Option<u64>) -> XtaskResult<StepResult> {
-    let Some(targets) = targets()? else {
-        return Ok(StepResult::Skipped("there is no fuzz/Cargo.toml"));
-    };
-    let shares = shares::shares(&SourceTree::load()?, targets, seconds.unwrap_or(TOTAL_SECONDS));
-    let shares = shares.into_iter().map(|(target, seconds)| (target, FuzzExtent::Seconds(seconds)));
-    all(&shares.collect::<Vec<_>>())?;
-    Ok(StepResult::Passed)
+pub(crate) fn short(seconds: Option<u64>) -> XtaskResult {
+    let tree = SourceTree::load()?;
+    let shares = shares::shares(&tree, targets(&tree), seconds.unwrap_or(TOTAL_SECONDS));
+    let share = |(target, seconds)| (target, FuzzExtent::Seconds(seconds));
+    let shares: Vec<_> = shares.into_iter().map(share).collect();
+    all(&built_beside_tests(&shares)?, shares)
 }
 
 /// Reads the number that follows a flag.
@@ -94,32 +89,73 @@ pub(crate) fn number(flag: &str, text: Option<&String>) -> XtaskResult<u64> {
     number.ok_or_else(|| format!("{flag} takes a number of seconds"))
 }
 
-/// The names of the programs in `fuzz/Cargo.toml`; none when there is no such file.
-fn targets() -> XtaskResult<Option<Vec<String>>> {
-    let Ok(text) = std::fs::read_to_string(process::root().join(MANIFEST)) else {
-        return Ok(None);
+/// The targets, by the names of their programs. Each program calls one law.
+fn targets(tree: &SourceTree) -> Vec<FuzzTarget> {
+    let target = |path: &str| {
+        let name = path.strip_prefix(PROGRAMS)?.strip_prefix('/')?.strip_suffix(".rs")?;
+        let (_, law) = tree.get(path)?.split_once("sealane_fuzz::")?;
+        Some(FuzzTarget { name: name.to_owned(), module: law.split_once("::")?.0.to_owned() })
     };
-    let manifest: toml::Table = text.parse().map_err(|error| format!("{MANIFEST}: {error}"))?;
-    let programs = manifest.get("bin").and_then(toml::Value::as_array);
-    let names = programs.into_iter().flatten().filter_map(|program| program.get("name")?.as_str());
-    Ok(Some(names.map(str::to_owned).collect()))
+    tree.rust_in(PROGRAMS).filter_map(|(path, _)| target(path)).collect()
 }
 
-/// Builds once, then runs one target after the other; all run even when one has a finding.
-fn all(targets: &[(String, FuzzExtent)]) -> XtaskResult {
-    let host = host()?;
-    let build = process::target().join("fuzz");
-    let mut command = process::cargo();
-    command.args(["build", "--release", "--manifest-path", MANIFEST, "--target", &host]);
-    command.arg("--target-dir").arg(&build);
-    for (target, _) in targets {
-        command.args(["--bin", target]);
+/// The folder of the programs as they run for hours: optimized as a release, with coverage of all
+/// that they are made of. No other build has these flags, so they have a folder of their own.
+fn built(targets: &[(String, FuzzExtent)]) -> XtaskResult<PathBuf> {
+    // Naming the target keeps the flags from build scripts, which do not link with them.
+    let about = process::output(process::program("rustc").arg("-vV"))?;
+    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.ok_or("rustc does not say its host")?;
+    let folder = process::target().join("fuzz");
+    let mut build = process::cargo();
+    build.args(["build", "--package", "sealane-fuzz", "--features", "libfuzzer"]);
+    build.args(["--profile", "fuzz", "--target", host]);
+    build.args(targets.iter().flat_map(|(target, _)| ["--example", target]));
+    build.arg("--target-dir").arg(&folder).env("RUSTFLAGS", FLAGS.join(" "));
+    process::run(&mut build)?;
+    Ok(folder.join(host).join("fuzz/examples"))
+}
+
+/// The folder of the programs for the daily minutes. They are linked with the dependencies that the
+/// tests have compiled: compiling them anew took longer than all targets ran. Our own crates are
+/// optimized and have the coverage pass. Generic code of dependencies is compiled with them.
+fn built_beside_tests(targets: &[(String, FuzzExtent)]) -> XtaskResult<PathBuf> {
+    let own = std::env::current_exe().map_err(|error| format!("xtask: {error}"))?;
+    let mut build = process::cargo();
+    build.args(["build", "--workspace", "--features", "sealane-fuzz/libfuzzer"]);
+    build.args(["--config", "profile.dev.opt-level=2"]);
+    build.args(targets.iter().flat_map(|(target, _)| ["--example", target]));
+    // Cargo keeps what such a wrapper compiles apart from what the compiler alone does.
+    build.env("RUSTC_WORKSPACE_WRAPPER", own).env(COMPILES, "1").env("CARGO_INCREMENTAL", "0");
+    process::run(&mut build)?;
+    Ok(process::target().join("debug/examples"))
+}
+
+/// Whether cargo runs this program in the place of the compiler.
+pub(crate) fn compiles() -> bool {
+    std::env::var_os(COMPILES).is_some()
+}
+
+/// Runs the compiler that the first argument names, with the coverage pass for our own crates.
+/// Build scripts do not link with it.
+pub(crate) fn compile(arguments: &[String]) -> ExitCode {
+    let Some((compiler, arguments)) = arguments.split_first() else { return ExitCode::FAILURE };
+    // Cargo also asks the compiler about itself, without a source.
+    let is_ours = arguments.iter().any(|argument| argument.ends_with(".rs"))
+        && !arguments.iter().any(|argument| argument.starts_with("build_script_"));
+    let mut command = Command::new(compiler);
+    command.args(arguments).args(FLAGS.iter().filter(|_| is_ours));
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
-    process::run(command.env("RUSTFLAGS", FLAGS.join(" ")))?;
+}
+
+/// Runs one target after the other; all run even when one has a finding.
+fn all(programs: &Path, targets: Vec<(String, FuzzExtent)>) -> XtaskResult {
     let mut failed = vec![];
-    for (target, extent) in targets {
-        let program = build.join(&host).join("release").join(target);
-        if let Err(failure) = one(target, program, *extent) {
+    for (target, extent) in &targets {
+        if let Err(failure) = one(target, programs, *extent) {
             eprintln!("{failure}");
             failed.push(target.as_str());
         }
@@ -131,21 +167,24 @@ fn all(targets: &[(String, FuzzExtent)]) -> XtaskResult {
     Err(format!("fuzz: findings in {}; inputs in target/fuzz/artifacts", failed.join(", ")))
 }
 
-fn one(target: &str, program: PathBuf, extent: FuzzExtent) -> XtaskResult {
+fn one(target: &str, programs: &Path, extent: FuzzExtent) -> XtaskResult {
     let found = process::target().join("fuzz/corpus").join(target);
     let artifacts = process::target().join("fuzz/artifacts").join(target);
     for folder in [&found, &artifacts] {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    let mut command = process::program(program);
+    let mut command = process::program(programs.join(target));
     command.arg(&found);
     let committed = process::root().join("fuzz/corpus").join(target);
     if committed.is_dir() {
         command.arg(committed);
     }
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
-    command.arg(extent.flag());
+    command.arg(match extent {
+        FuzzExtent::Seconds(seconds) => format!("-max_total_time={seconds}"),
+        FuzzExtent::Inputs(inputs) => format!("-runs={inputs}"),
+    });
     command.arg(format!("-timeout={MAX_INPUT_SECONDS}"));
     command.arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}"));
     command.args(["-print_final_stats=1", "-verbosity=0"]);
@@ -160,13 +199,6 @@ fn one(target: &str, program: PathBuf, extent: FuzzExtent) -> XtaskResult {
     })
 }
 
-/// The compiler's own target. Naming it keeps the coverage flags from build scripts.
-fn host() -> XtaskResult<String> {
-    let about = process::output(process::program("rustc").arg("-vV"))?;
-    let host = about.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc does not say its host".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +210,6 @@ mod tests {
         let inputs = ["--inputs", "many"].map(str::to_owned);
         assert!(run(&inputs).unwrap_err().contains("number of inputs"));
         let targets = ["json", "jsno"].map(str::to_owned);
-        assert!(run(&targets).unwrap_err().contains("no target `jsno`; there are: json, "));
+        assert!(run(&targets).unwrap_err().contains("no target `jsno`; there are: agent, "));
     }
 }

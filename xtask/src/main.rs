@@ -4,159 +4,113 @@
 //! TOML reader, so that the first check of a fresh clone starts in seconds.
 #![forbid(unsafe_code)]
 
-mod babel;
 mod bench_guard;
 mod check;
-mod counts;
-mod date;
 mod deny;
 mod dist;
 mod docs;
 mod figures;
 mod fuzz;
-mod grow;
 mod limits;
 mod metrics;
-mod mutants;
 mod needs;
-mod pictures;
 mod process;
 mod prove;
 mod rust;
 mod steps;
-mod sumo;
 mod test;
 mod threats;
 mod tidy;
 mod tree;
-mod upgrade;
 mod verdict;
-mod worktree;
 
 use std::process::ExitCode;
 
 use process::XtaskResult;
 
-struct XtaskCommand {
-    name: &'static str,
-    arguments: &'static str,
-    summary: &'static str,
-    run: fn(&[String]) -> XtaskResult,
-}
+const HELP: &str = "\
+Builds, checks and proves Sealane.
 
-const COMMANDS: &[XtaskCommand] = &[
-    XtaskCommand {
-        name: "check",
-        arguments: "",
-        summary: "tidy, licences and bans, format, clippy, documentation, feature builds",
-        run: check::run,
-    },
-    XtaskCommand {
-        name: "tidy",
-        arguments: "",
-        summary: "only what the compiler does not see: sizes, layers, documented names",
-        run: tidy::run,
-    },
-    XtaskCommand {
-        name: "deny",
-        arguments: "",
-        summary: "only licences, bans and sources of dependencies, by deny.toml",
-        run: deny::run,
-    },
-    XtaskCommand {
-        name: "docs",
-        arguments: "",
-        summary: "write the pages and lists of limits and errors from the code",
-        run: docs::run,
-    },
-    XtaskCommand {
-        name: "needs",
-        arguments: "",
-        summary: "only install what the tests need: packages of npm and Python, as root of Debian",
-        run: needs::run,
-    },
-    XtaskCommand {
-        name: "test",
-        arguments: "[--lab] [--no-fuzz] [--fuzz-seconds N]",
-        summary: "install what the tests need, check, run every test, fuzz for 4 minutes in all",
-        run: test::run,
-    },
-    XtaskCommand {
-        name: "lab",
-        arguments: "[ARGUMENT ...]",
-        summary: "cargo test with these arguments, and with tests that need root or a program",
-        run: test::lab,
-    },
-    XtaskCommand {
-        name: "fuzz",
-        arguments: "[TARGET] [--seconds N | --inputs N]",
-        summary: "fuzz one target or all, N seconds (default: 20) or N inputs each",
-        run: fuzz::run,
-    },
-    XtaskCommand {
-        name: "bench-guard",
-        arguments: "[--write] [--instructions]",
-        summary: "bytes and allocations of fixed messages, which may not grow",
-        run: bench_guard::run,
-    },
-    XtaskCommand {
-        name: "prove",
-        arguments: "[NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]",
-        summary: "run a long proof and record it in results/; without NAME, list them",
-        run: prove::run,
-    },
-    XtaskCommand {
-        name: "pictures",
-        arguments: "[FOLDER]",
-        summary: "the console, the bench's pages and the command line in results/pictures",
-        run: pictures::run,
-    },
-    XtaskCommand {
-        name: "upgrade",
-        arguments: "[COMMIT]",
-        summary: "client tests of an earlier commit at this node, and these at the earlier node",
-        run: upgrade::run,
-    },
-    XtaskCommand {
-        name: "babel",
-        arguments: "[FOLDER]",
-        summary: "routes found by babeld and by sealane over the same simulated radio",
-        run: babel::run,
-    },
-    XtaskCommand {
-        name: "sumo",
-        arguments: "[FOLDER]",
-        summary: "a run whose vehicles SUMO drives, each place compared with SUMO's",
-        run: sumo::run,
-    },
-    XtaskCommand {
-        name: "mutants",
-        arguments: "[seal | frame | group | hub]",
-        summary: "break the code in small ways and count what the crates' own tests notice",
-        run: mutants::run,
-    },
-    XtaskCommand {
-        name: "grow",
-        arguments: "[NAME ...]",
-        summary: "apply the patches that add something, and see that what comes of it compiles",
-        run: grow::run,
-    },
-    XtaskCommand {
-        name: "metrics",
-        arguments: "[NAME=FOLDER ...]",
-        summary: "sizes and habits of our code, beside that of other source folders",
-        run: metrics::run,
-    },
-    XtaskCommand {
-        name: "dist",
-        arguments: "",
-        summary: "build a release: a static binary with its pages, completions and service file",
-        run: dist::run,
-    },
-];
+Usage: cargo xtask COMMAND
+
+  check
+      tidy, licences and bans, format, clippy, documentation, feature builds
+
+  tidy
+      only what the compiler does not see: sizes, layers, documented names
+
+  deny
+      only licences, bans and sources of dependencies, by deny.toml
+
+  docs
+      write the pages and lists of limits and errors from the code
+
+  needs
+      only install what the tests need: packages of npm and Python, as root of Debian
+
+  test [--lab] [--no-fuzz] [--fuzz-seconds N]
+      install what the tests need, check, run every test, fuzz for 4 minutes in all
+
+  lab [ARGUMENT ...]
+      cargo test with these arguments, and with tests that need root or a program
+
+  fuzz [TARGET] [--seconds N | --inputs N]
+      fuzz one target or all, N seconds (default: 20) or N inputs each
+
+  bench-guard [--write] [--instructions]
+      bytes and allocations of fixed messages, which may not grow
+
+  prove [NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]
+      run a long proof and record it in results/; without NAME, list them
+
+  upgrade [COMMIT]
+      client tests of an earlier commit at this node, and these at the earlier node
+
+  mutants [seal | frame | group | hub]
+      break the code in small ways and count what the crates' own tests notice
+
+  grow [NAME ...]
+      apply the patches that add something, and see that what comes of it compiles
+
+  babel, sumo, pictures [FOLDER]
+      the proofs beside babeld and SUMO, and pictures; FOLDER has the programs, built already
+
+  metrics [NAME=FOLDER ...]
+      sizes and habits of our code, beside that of other source folders
+
+  dist
+      build a release: a static binary with its pages, completions and service file
+
+  help
+      this text
+";
+
+/// The commands that drive other programs, each a script of `tests/python`.
+const SCRIPTS: [&str; 6] = ["babel", "grow", "mutants", "pictures", "sumo", "upgrade"];
+
+fn command(name: &str) -> Option<fn(&[String]) -> XtaskResult> {
+    Some(match name {
+        "check" => check::run,
+        "tidy" => tidy::run,
+        "deny" => deny::run,
+        "docs" => docs::run,
+        "needs" => needs::run,
+        "test" => test::run,
+        "lab" => test::lab,
+        "fuzz" => fuzz::run,
+        "bench-guard" => bench_guard::run,
+        "prove" => prove::run,
+        "metrics" => metrics::run,
+        "dist" => dist::run,
+        _ => return None,
+    })
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if fuzz::compiles() {
+        return fuzz::compile(&arguments);
+    }
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -167,27 +121,19 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(arguments: &[String]) -> XtaskResult {
-    let Some((name, rest)) = arguments.split_first() else {
-        print!("{}", help());
-        return Ok(());
-    };
-    if matches!(name.as_str(), "help" | "--help" | "-h") || rest.iter().any(|a| a == "--help") {
-        print!("{}", help());
+    let (name, rest) =
+        arguments.split_first().map_or(("help", &[][..]), |(name, rest)| (name, rest));
+    if matches!(name, "help" | "--help" | "-h") || rest.iter().any(|word| word == "--help") {
+        print!("{HELP}");
         return Ok(());
     }
-    match COMMANDS.iter().find(|command| command.name == name) {
-        Some(command) => (command.run)(rest),
-        None => Err(format!("there is no command `{name}`\n\n{}", help())),
+    if SCRIPTS.contains(&name) {
+        needs::of_proof(name)?;
+        let script = format!("tests/python/{name}.py");
+        return process::run(process::program("python3").arg(script).args(rest));
     }
-}
-
-fn help() -> String {
-    let mut text =
-        String::from("Builds, checks and proves Sealane.\n\nUsage: cargo xtask COMMAND\n");
-    for XtaskCommand { name, arguments, summary, .. } in COMMANDS {
-        text += &format!("\n  {}\n      {summary}\n", format!("{name} {arguments}").trim_end());
-    }
-    text + "\n  help\n      this text\n"
+    let run = command(name).ok_or_else(|| format!("there is no command `{name}`\n\n{HELP}"))?;
+    run(rest)
 }
 
 #[cfg(test)]
@@ -195,8 +141,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn help_names_every_command() {
-        assert!(COMMANDS.iter().all(|command| help().contains(command.summary)));
+    fn help_names_the_commands_that_there_are() {
+        let lines = HELP.lines().filter_map(|line| line.strip_prefix("  "));
+        let lines: Vec<_> = lines.filter(|line| !line.starts_with(' ')).collect();
+        let names: Vec<_> = lines.iter().flat_map(|line| line.split(", ")).collect();
+        let names = names.iter().filter_map(|words| words.split(' ').next());
+        let names: Vec<_> = names.filter(|name| *name != "help").collect();
+        for name in SCRIPTS {
+            assert!(needs::exists(&format!("tests/python/{name}.py")) && names.contains(&name));
+        }
+        for name in names {
+            assert!(command(name).is_some() || SCRIPTS.contains(&name), "{name}");
+        }
     }
 
     #[test]

@@ -9,8 +9,7 @@ mod count;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::date;
-use crate::process::{self, XtaskResult};
+use crate::process::{self, XtaskResult, git, today};
 use crate::rust::RustSource;
 use crate::tidy::{names, rooms};
 use crate::tree::SourceTree;
@@ -147,7 +146,6 @@ fn habits(tree: &SourceTree) -> String {
 }
 
 fn head() -> XtaskResult<String> {
-    let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
     let commit = git(&["rev-parse", "HEAD"])?;
     let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"])?;
     let more = if changed.is_empty() { "" } else { " and uncommitted changes" };
@@ -155,7 +153,7 @@ fn head() -> XtaskResult<String> {
         "metrics: sizes and habits of the code, without tests, comments and blank lines\n\
          date: {}\ncommit: {}{more}\nsealane: crates/*/src\n\
          in brackets: for each 1,000 lines of code\n\n",
-        date::today(),
+        today()?,
         commit.trim(),
     ))
 }

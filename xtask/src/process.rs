@@ -105,6 +105,16 @@ pub(crate) fn output(command: &mut Command) -> XtaskResult<String> {
     String::from_utf8(output.stdout).map_err(|_| format!("{}: not UTF-8", shown(command)))
 }
 
+/// Runs git in the root of the repository.
+pub(crate) fn git(arguments: &[&str]) -> XtaskResult<String> {
+    output(program("git").args(arguments))
+}
+
+/// Today in UTC, as `2026-01-31`.
+pub(crate) fn today() -> XtaskResult<String> {
+    output(program("date").args(["-u", "+%F"])).map(|date| date.trim().to_owned())
+}
+
 /// Whether a program of this name can be started from the search path.
 pub(crate) fn has(name: &str) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();

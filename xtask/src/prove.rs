@@ -3,127 +3,138 @@
 //! A proof is a test of the normal suite with larger numbers in its environment, so that nothing is
 //! proved by code that the daily tests do not run.
 
-mod list;
-mod verdict;
-
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::date;
-use crate::process::{self, SHIP, XtaskResult};
+use crate::needs;
+use crate::process::{self, SHIP, XtaskResult, git, today};
 use crate::test::LAB;
-use list::PROOFS;
-use verdict::ProofVerdict;
+use crate::verdict::TestCounts;
 
-/// The proof that needs other people's servers.
-const RACE: &str = "race";
-/// The proof that needs programs which people run over networks.
-const RELAY: &str = "relay";
-/// The proof that runs tests which are to fail.
-const MUTANTS: &str = "mutants";
-/// The proof that compiles patches.
-const GROW: &str = "grow";
-/// The proof that runs `babeld` over the simulator's radio.
-const BABEL: &str = "babel";
-/// The proof whose vehicles SUMO drives.
-const SUMO: &str = "sumo";
-/// The proof that gives parsers random input.
-const FUZZ: &str = "fuzz";
-/// The proof that needs a Prometheus.
-const METRICS: &str = "metrics";
-/// The proof that needs other people's Python packages.
-const VAULT: &str = "vault";
+/// All proofs.
+const PROOFS: &str = include_str!("../proofs.toml");
 
+/// A row of `xtask/proofs.toml`, as its head says.
 struct ProofSpec {
-    name: &'static str,
-    shows: &'static str,
-    runs: ProofCommand,
-    environment: &'static [(&'static str, &'static str)],
+    name: String,
+    shows: String,
+    kind: ProofKind,
+    /// The words behind the kind.
+    words: Vec<String>,
+    /// The profile of what runs.
+    profile: String,
+    environment: Vec<(String, String)>,
 }
 
-/// The tests, bench, command or script that a proof runs, as it is shipped unless the variant says
-/// otherwise.
-enum ProofCommand {
-    /// Those of a package's promises, its tests in `tests/it`, whose name contains the word.
-    Test { package: &'static str, named: &'static str },
-    /// Those tests beside a package's code whose name contains the word.
-    Unit { package: &'static str, named: &'static str },
-    /// A bench of a package.
-    Bench { package: &'static str, bench: &'static str },
-    /// A command of `sealane-bench`, with `sealane` beside it.
-    Instrument(&'static [&'static str]),
-    /// A command of this one, with its arguments. It runs tests in their profile, or builds what it
-    /// runs.
-    Xtask(&'static [&'static str]),
-    /// A script of the repository, which builds what it needs.
-    Script(&'static str),
+/// The code that a proof runs, as it is shipped unless it names another profile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum ProofKind {
+    Test,
+    Unit,
+    Bench,
+    Instrument,
+    Xtask,
+    Script,
 }
 
-const NODE: &str = "sealane-node";
-const CLI: &str = "sealane-cli";
-const GROUP: &str = "sealane-group";
-/// With it, latencies that a proof is of decide, which in the daily tests are only printed.
-const DEMANDS: (&str, &str) = ("SEALANE_DEMANDS", "1");
-/// The target of every package's promises.
-const PROMISES: &str = "it";
+impl ProofKind {
+    const ALL: [(&str, Self); 6] = [
+        ("test", Self::Test),
+        ("unit", Self::Unit),
+        ("bench", Self::Bench),
+        ("instrument", Self::Instrument),
+        ("xtask", Self::Xtask),
+        ("script", Self::Script),
+    ];
+}
 
-impl ProofCommand {
+/// Reads the rows of the list.
+fn proofs() -> XtaskResult<Vec<ProofSpec>> {
+    let list: toml::Table =
+        PROOFS.parse().map_err(|error| format!("xtask/proofs.toml: {error}"))?;
+    let rows = list.get("proof").and_then(toml::Value::as_array).into_iter().flatten();
+    rows.map(|row| proof(row).ok_or_else(|| format!("xtask/proofs.toml: no proof is\n{row}")))
+        .collect()
+}
+
+fn proof(row: &toml::Value) -> Option<ProofSpec> {
+    let text = |value: &toml::Value| value.as_str().map(str::to_owned);
+    let (words, kind) =
+        ProofKind::ALL.iter().find_map(|(key, kind)| Some((row.get(key)?.as_array()?, *kind)))?;
+    let set = row.get("set").and_then(toml::Value::as_table).into_iter().flatten();
+    Some(ProofSpec {
+        name: text(row.get("name")?)?,
+        shows: text(row.get("shows")?)?,
+        kind,
+        profile: row.get("profile").map_or(Some(SHIP.to_owned()), text)?,
+        words: words.iter().map(text).collect::<Option<_>>()?,
+        environment: set
+            .map(|(key, value)| Some((key.clone(), text(value)?)))
+            .collect::<Option<_>>()?,
+    })
+}
+
+impl ProofSpec {
+    fn first_word(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    /// Whether it runs tests, of which at least one has to pass.
     fn is_test(&self) -> bool {
-        !matches!(
-            self,
-            Self::Bench { .. }
-                | Self::Instrument(_)
-                | Self::Xtask([MUTANTS | GROW | BABEL | SUMO | FUZZ, ..])
-                | Self::Script(_)
-        )
+        matches!(self.kind, ProofKind::Test | ProofKind::Unit)
     }
 
-    /// The profile that it is built in.
-    fn profile(&self) -> &'static str {
-        match self {
-            Self::Xtask([FUZZ, ..]) => "release, with coverage and assertions",
-            // It drives programs that it builds as they are shipped.
-            Self::Xtask([BABEL, ..]) => SHIP,
-            Self::Xtask(_) => "dev",
-            _ => SHIP,
+    /// Cargo's first run, which builds both programs, the one beside the other.
+    fn preparation(&self) -> Option<Command> {
+        if self.kind != ProofKind::Instrument {
+            return None;
         }
+        let mut command = process::cargo();
+        command.args(["build", "--profile", SHIP]).env("CARGO_TERM_COLOR", "never");
+        Some(command)
     }
 
-    /// The arguments of cargo's first run, which builds both programs, the one beside the other.
-    fn preparation(&self) -> Option<[&'static str; 3]> {
-        matches!(self, Self::Instrument(_)).then_some(["build", "--profile", SHIP])
-    }
-
-    /// The program to run: cargo, but for a script.
-    fn program(&self) -> Command {
-        match self {
-            Self::Script(path) => process::program(format!("./{path}")),
-            _ => process::cargo(),
-        }
-    }
-
-    /// The arguments of cargo.
-    fn arguments(&self) -> Vec<&'static str> {
-        let test = |package, rest: &[&'static str]| {
-            let begin = ["test", "--profile", SHIP, "--package", package];
-            [&begin, rest, &["--"], &LAB, &[SHOWN]].concat()
-        };
-        match *self {
-            Self::Test { package, named } => test(package, &["--test", PROMISES, named]),
-            Self::Unit { package, named } => test(package, &["--lib", named]),
-            Self::Bench { package, bench } => {
-                vec!["bench", "--profile", SHIP, "--package", package, "--bench", bench]
+    /// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
+    fn command(&self, rest: &[&String]) -> Command {
+        let words = || self.words.iter().map(String::as_str);
+        let mut command = process::cargo();
+        match self.kind {
+            ProofKind::Test | ProofKind::Unit => {
+                let target: &[&str] =
+                    if self.kind == ProofKind::Test { &["--test", "it"] } else { &["--lib"] };
+                command.args(["test", "--profile", SHIP, "--package", self.first_word()]);
+                command.args(target).args(words().skip(1)).arg("--").args(LAB).arg(SHOWN);
             }
-            Self::Script(_) => vec![],
-            Self::Xtask(words) => [&["run", "--quiet", "--package", "xtask", "--"], words].concat(),
+            ProofKind::Bench => {
+                command.args(["bench", "--profile", SHIP, "--package", self.first_word()]);
+                command.arg("--bench").args(words().skip(1));
+            }
             // Of the same packages as were built, so that nothing is built twice.
-            Self::Instrument(words) => {
-                [&["run", "--profile", SHIP, "--bin", "sealane-bench", "--"], words].concat()
+            ProofKind::Instrument => {
+                command.args(["run", "--profile", SHIP, "--bin", "sealane-bench", "--"]);
+                command.args(words());
             }
+            ProofKind::Xtask => {
+                command.args(["run", "--quiet", "--package", "xtask", "--"]).args(words());
+            }
+            ProofKind::Script if self.first_word().ends_with(".py") => {
+                command = process::program("python3");
+                command.arg(self.first_word());
+            }
+            ProofKind::Script => command = process::program(format!("./{}", self.first_word())),
         }
+        command.envs(self.environment.iter().map(|(key, value)| (key, value)));
+        for word in rest {
+            match word.split_once('=').filter(|(key, _)| is_variable(key)) {
+                Some((key, value)) => command.env(key, value),
+                None => command.arg(word),
+            };
+        }
+        command.env("PATH", needs::search_path()).env("CARGO_TERM_COLOR", "never");
+        command
     }
 }
 
@@ -135,71 +146,44 @@ const DIRTY: &str = "--dirty";
 
 /// `cargo xtask prove [NAME [--dirty] [KEY=VALUE ...] [ARGUMENT ...]]`.
 pub(crate) fn run(arguments: &[String]) -> XtaskResult {
+    let proofs = proofs()?;
     let Some((name, rest)) = arguments.split_first() else {
-        print!("{}", list());
+        print!("{}", list(&proofs));
         return Ok(());
     };
-    let proof = PROOFS.iter().find(|proof| proof.name == name);
-    let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list()))?;
-    match proof.name {
-        RACE => crate::needs::peers()?,
-        RELAY => crate::needs::network()?,
-        VAULT => crate::needs::install()?,
-        METRICS => crate::needs::prometheus()?,
-        _ => {}
-    }
-    let (words, rest): (Vec<_>, Vec<_>) = rest.iter().partition(|word| *word == DIRTY);
+    let proof = proofs.iter().find(|proof| proof.name == *name);
+    let proof = proof.ok_or_else(|| format!("there is no proof `{name}`\n\n{}", list(&proofs)))?;
+    needs::of_proof(&proof.name)?;
+    let (dirty, rest): (Vec<_>, Vec<_>) = rest.iter().partition(|word| *word == DIRTY);
     let state = WorktreeState::now()?;
     let head = head(proof, &state)?;
-    let path = format!("results/prove-{name}-{}.txt", date::today());
+    let path = format!("results/prove-{name}-{}.txt", today()?);
     let file = process::root().join(&path);
     std::fs::create_dir_all(process::root().join("results"))
         .and_then(|()| File::create(&file))
         .map_err(|error| format!("{path}: {error}"))
         .and_then(|file| {
             let run = RecordedRun {
-                preparation: preparation(proof),
-                command: command(proof, &rest),
-                tests: proof.runs.is_test(),
+                preparation: proof.preparation(),
+                command: proof.command(&rest),
+                tests: proof.is_test(),
             };
-            let state = words.is_empty().then_some(&state);
-            record(run, &head, file, state)
+            record(run, &head, file, dirty.is_empty().then_some(&state))
         })
         .map_err(|failure| format!("{failure}; see {path}"))?;
     println!("recorded in {path}");
     Ok(())
 }
 
-fn list() -> String {
+fn list(proofs: &[ProofSpec]) -> String {
     let mut text = String::from("cargo xtask prove NAME, where NAME is one of:\n");
-    for ProofSpec { name, shows, environment, .. } in PROOFS {
+    for ProofSpec { name, shows, environment, .. } in proofs {
         text += &format!("\n  {name}\n      {shows}\n");
-        for (key, value) in *environment {
+        for (key, value) in environment {
             text += &format!("      {key}={value}\n");
         }
     }
     text
-}
-
-fn preparation(proof: &ProofSpec) -> Option<Command> {
-    let mut command = process::cargo();
-    command.args(proof.runs.preparation()?).env("CARGO_TERM_COLOR", "never");
-    Some(command)
-}
-
-/// Words like `KEY=VALUE` replace the proof's environment, the rest goes to the test program.
-fn command(proof: &ProofSpec, rest: &[&String]) -> Command {
-    let mut command = proof.runs.program();
-    command.args(proof.runs.arguments());
-    command.envs(proof.environment.iter().copied());
-    for word in rest {
-        match word.split_once('=').filter(|(key, _)| is_variable(key)) {
-            Some((key, value)) => command.env(key, value),
-            None => command.arg(word),
-        };
-    }
-    command.env("PATH", crate::needs::search_path()).env("CARGO_TERM_COLOR", "never");
-    command
 }
 
 fn is_variable(key: &str) -> bool {
@@ -217,7 +201,6 @@ struct WorktreeState {
 
 impl WorktreeState {
     fn now() -> XtaskResult<Self> {
-        let git = |arguments: &[&str]| process::output(process::program("git").args(arguments));
         let commit = git(&["rev-parse", "HEAD"])?.trim().to_owned();
         let files = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!results"];
         Ok(Self { commit, changed: git(&files)? })
@@ -240,9 +223,9 @@ fn head(proof: &ProofSpec, state: &WorktreeState) -> XtaskResult<String> {
          kernel: {}\nrust: {}\n",
         proof.name,
         proof.shows,
-        date::today(),
+        today()?,
         state.commit,
-        proof.runs.profile(),
+        proof.profile,
         processor(),
         kernel.trim(),
         rust.trim(),
@@ -264,10 +247,38 @@ struct RecordedRun {
     tests: bool,
 }
 
-/// A file that takes what is printed, and what that says.
+/// A file that takes what is printed, with the verdict on it. A test that skipped itself has
+/// passed, and so has a program none of whose tests has the name that was asked for.
 struct ProofRecord {
     file: File,
-    verdict: ProofVerdict,
+    passed: u64,
+    skip: Option<String>,
+}
+
+impl ProofRecord {
+    fn into(file: File) -> Self {
+        Self { file, passed: 0, skip: None }
+    }
+
+    /// Takes in one line that a run printed.
+    fn hear(&mut self, line: &str) {
+        self.passed += TestCounts::read(line).map_or(0, |counts| counts.passed);
+        let line = line.trim();
+        let skips = line.contains("NOT SHOWN")
+            || line.starts_with("not tested")
+            || line.starts_with("skipped ");
+        if skips && self.skip.is_none() {
+            self.skip = Some(line.to_owned());
+        }
+    }
+
+    /// Why a run that ended well proves nothing; `tests` says whether it was one of tests.
+    fn fault(&self, tests: bool) -> Option<String> {
+        match &self.skip {
+            Some(line) => Some(format!("a test was skipped: {line}")),
+            None => (tests && self.passed == 0).then(|| "no test ran".to_owned()),
+        }
+    }
 }
 
 /// Runs a command, with what it prints shown and written below `head`. With a `state`, nothing but
@@ -281,13 +292,13 @@ fn record(run: RecordedRun, head: &str, file: File, state: Option<&WorktreeState
         .filter(|(key, _)| key.to_string_lossy().starts_with("SEALANE_"))
         .filter_map(|(key, value)| Some(format!("{}={} ", key.display(), value?.display())))
         .collect();
-    let record = Mutex::new(ProofRecord { file, verdict: ProofVerdict::default() });
+    let record = Mutex::new(ProofRecord::into(file));
     write_line(&record, &format!("{head}command: {variables}{said}\n"));
     let start = Instant::now();
     let fault = match state.and_then(WorktreeState::fault) {
         Some(fault) => Some(fault),
         None => run_all(preparation.iter_mut().chain([&mut command]), &record)?
-            .or_else(|| lock(&record).verdict.fault(tests))
+            .or_else(|| lock(&record).fault(tests))
             .or_else(|| state.and_then(has_moved)),
     };
     let result = fault.as_ref().map_or("passed".to_owned(), |fault| format!("FAILED, {fault}"));
@@ -339,7 +350,7 @@ fn copy(from: Option<impl Read>, record: &Mutex<ProofRecord>) {
     while let Some(Ok(line)) = lines.next() {
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
-        lock(record).verdict.hear(&line);
+        lock(record).hear(&line);
         write_line(record, &anonymous(&line));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum StepResult {
     Skipped(&'static str),
 }
 
-struct ExpectationRow {
+struct StepRow {
     name: String,
     took: Duration,
     result: XtaskResult<StepResult>,
@@ -27,7 +27,7 @@ struct ExpectationRow {
 /// The steps so far. A failed step does not stop the run, so that one run shows all faults.
 #[derive(Default)]
 pub(crate) struct XtaskSteps {
-    rows: Vec<ExpectationRow>,
+    rows: Vec<StepRow>,
     budget: Option<StepBudget>,
 }
 
@@ -93,7 +93,7 @@ impl XtaskSteps {
         if let Err(failure) = &result {
             eprintln!("{failure}");
         }
-        self.rows.push(ExpectationRow { name: name.to_owned(), took: start.elapsed(), result });
+        self.rows.push(StepRow { name: name.to_owned(), took: start.elapsed(), result });
     }
 
     /// How much of the budget is left. A step that may hang is ended after it, so that the run
@@ -138,7 +138,7 @@ impl XtaskSteps {
         };
         let heading = if self.budget.is_some() { "  budget" } else { "" };
         let mut table = format!("{:width$}  seconds{heading}  result\n", "step");
-        for ExpectationRow { name, took, result } in &self.rows {
+        for StepRow { name, took, result } in &self.rows {
             let budget = planned(self.budget.as_ref().and_then(|budget| budget.of(name)));
             let result = match result {
                 Ok(StepResult::Passed) => "passed".to_owned(),
@@ -174,15 +174,15 @@ mod tests {
         assert!(table.contains("passed") && table.contains("skipped: nothing there"), "{table}");
         assert_eq!(steps.finish().unwrap_err(), "failed: first");
     }
+    fn row(name: &str, seconds: u64) -> StepRow {
+        let took = Duration::from_secs(seconds);
+        StepRow { name: name.to_owned(), took, result: Ok(StepResult::Passed) }
+    }
+
     #[test]
     fn a_run_above_its_budget_fails_and_shows_each_step_beside_its_seconds() {
         let steps = |budget: &str, factor| {
             let budget = Some(StepBudget::read(budget, factor).unwrap());
-            let row = |name: &str, seconds| ExpectationRow {
-                name: name.to_owned(),
-                took: Duration::from_secs(seconds),
-                result: Ok(StepResult::Passed),
-            };
             XtaskSteps { rows: vec![row("build", 50), row("run", 30)], budget }
         };
         let enough = steps("# a comment\nbuild 30\nrun   60\n", None);
@@ -202,23 +202,17 @@ mod tests {
 
     #[test]
     fn behind_a_spent_budget_no_step_is_run() {
-        let spent = |name: &str, seconds| ExpectationRow {
-            name: name.to_owned(),
-            took: Duration::from_secs(seconds),
-            result: Ok(StepResult::Passed),
-        };
         let budget = StepBudget::read("hang 60\nnext 1\n", None).unwrap();
-        let mut steps = XtaskSteps { rows: vec![spent("hang", 60)], budget: Some(budget) };
+        let mut steps = XtaskSteps { rows: vec![row("hang", 60)], budget: Some(budget) };
         assert_eq!(steps.left(), Duration::from_secs(1));
-        steps.rows.push(spent("hang", 1));
+        steps.rows.push(row("hang", 1));
         steps.step("next", || panic!("it runs"));
         assert_eq!(steps.finish().unwrap_err(), "failed: next");
     }
 
     #[test]
     fn a_clean_clone_takes_at_most_35_minutes() {
-        assert!(
-            StepBudget::load().unwrap().sum() <= 35.0 * 60.0 * StepBudget::load().unwrap().factor
-        );
+        let budget = StepBudget::load().unwrap();
+        assert!(budget.sum() <= 35.0 * 60.0 * budget.factor);
     }
 }

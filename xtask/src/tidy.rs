@@ -14,35 +14,24 @@ mod proofs;
 pub(crate) mod rooms;
 mod sizes;
 
-use std::fmt;
+use std::collections::BTreeSet;
 
 use crate::process::XtaskResult;
 use crate::tree::SourceTree;
 
-/// One thing that is wrong, and what to do about it.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TidyFinding {
-    path: String,
-    line: usize,
-    what: String,
-    remedy: String,
-}
+/// The findings of the checks: places, each with what is wrong there, and what to do about it.
+#[derive(Default)]
+pub(crate) struct TidyFindings(BTreeSet<(String, usize, String, String)>);
 
-impl TidyFinding {
-    /// A finding in a file.
-    pub(crate) fn new(
-        path: &str,
-        line: usize,
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self { path: path.to_owned(), line, what: what.into(), remedy: remedy.into() }
+impl TidyFindings {
+    /// Adds a finding in a file.
+    fn add(&mut self, path: &str, line: usize, what: impl Into<String>, remedy: impl Into<String>) {
+        self.0.insert((path.to_owned(), line, what.into(), remedy.into()));
     }
-}
 
-impl fmt::Display for TidyFinding {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}: {}; {}", self.path, self.line, self.what, self.remedy)
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let line = |(path, line, what, remedy): &_| format!("{path}:{line}: {what}; {remedy}");
+        self.0.iter().map(line)
     }
 }
 
@@ -53,7 +42,9 @@ pub(crate) fn layer_of(path: &str) -> usize {
     layers.take_while(|layer| **layer != name).count()
 }
 
-const CHECKS: &[fn(&SourceTree) -> Vec<TidyFinding>] = &[
+type TidyCheck = fn(&SourceTree, &mut TidyFindings);
+
+const CHECKS: &[TidyCheck] = &[
     sizes::check,
     layers::check,
     links::check,
@@ -69,27 +60,17 @@ const CHECKS: &[fn(&SourceTree) -> Vec<TidyFinding>] = &[
 /// `cargo xtask tidy`.
 pub(crate) fn run(_: &[String]) -> XtaskResult {
     let tree = SourceTree::load()?;
-    let mut findings: Vec<_> = CHECKS.iter().flat_map(|check| check(&tree)).collect();
-    findings.sort();
-    for finding in &findings {
-        println!("{finding}");
-    }
-    if findings.is_empty() { Ok(()) } else { Err(format!("tidy: {} findings", findings.len())) }
+    let mut findings = TidyFindings::default();
+    CHECKS.iter().for_each(|check| check(&tree, &mut findings));
+    findings.lines().for_each(|line| println!("{line}"));
+    let count = findings.0.len();
+    if count == 0 { Ok(()) } else { Err(format!("tidy: {count} findings")) }
 }
 
-/// The texts of the findings, for the tests of the checks.
+/// The texts of a check's findings, for its tests.
 #[cfg(test)]
-fn said(findings: &[TidyFinding]) -> Vec<String> {
-    findings.iter().map(ToString::to_string).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_finding_names_place_fault_and_remedy() {
-        let finding = TidyFinding::new("crates/a/src/lib.rs", 7, "a tab", "use spaces");
-        assert_eq!(finding.to_string(), "crates/a/src/lib.rs:7: a tab; use spaces");
-    }
+fn said(check: TidyCheck, tree: &SourceTree) -> Vec<String> {
+    let mut findings = TidyFindings::default();
+    check(tree, &mut findings);
+    findings.lines().collect()
 }

@@ -9,12 +9,35 @@ const LEFT_OUT: &str = " ... ignored, lab: needs ";
 /// So many lines of what failed tests printed are kept.
 const MOST_LINES: usize = 300;
 
+/// Tests, by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct TestCounts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) ignored: u64,
+    /// Those that were left out by name.
+    pub(crate) filtered: u64,
+}
+
+impl TestCounts {
+    /// Of the closing line of a test program, if this is one:
+    /// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; …`.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+        let count = |word: &str| {
+            let mut counts = counts.split("; ");
+            counts.find_map(|count| count.strip_suffix(word)?.parse().ok()).unwrap_or(0)
+        };
+        let [passed, failed, ignored, filtered] =
+            [" passed", " failed", " ignored", " filtered out"].map(count);
+        Some(Self { passed, failed, ignored, filtered })
+    }
+}
+
 /// The closing words of all test binaries of a run.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TestVerdict {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
+    counts: TestCounts,
     binaries: u64,
     /// Names of failed tests, in the order in which they were told.
     names: Vec<String>,
@@ -41,8 +64,11 @@ enum VerdictPart {
 impl TestVerdict {
     /// Takes one line of the runner's standard output.
     pub(crate) fn hear(&mut self, line: &str) {
-        if let Some(result) = line.strip_prefix("test result: ") {
-            self.count(result);
+        if let Some(TestCounts { passed, failed, ignored, .. }) = TestCounts::read(line) {
+            self.binaries += 1;
+            self.counts.passed += passed;
+            self.counts.failed += failed;
+            self.counts.ignored += ignored;
             self.part = VerdictPart::Tests;
             self.slow.clear();
             return;
@@ -76,24 +102,6 @@ impl TestVerdict {
         }
     }
 
-    /// `ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.50s`.
-    fn count(&mut self, result: &str) {
-        self.binaries += 1;
-        let counts = result.split_once(". ").map_or(result, |(_, counts)| counts);
-        for count in counts.split("; ") {
-            let Some((number, what)) = count.split_once(' ') else { continue };
-            let Ok(number) = number.parse::<u64>() else { continue };
-            match what {
-                "passed" => self.passed += number,
-                "failed" => self.failed += number,
-                "ignored" => self.ignored += number,
-                _ => {}
-            }
-        }
-    }
-}
-
-impl TestVerdict {
     /// The block about tests that did not run. Without it a green run would pass for a whole one.
     fn say_not_run(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sum: u64 = self.not_run.values().sum();
@@ -124,7 +132,7 @@ impl std::fmt::Display for TestVerdict {
             writeln!(f, "test {name} was still running: FAILED")?;
         }
         self.say_not_run(f)?;
-        let Self { passed, failed, ignored, binaries, .. } = self;
+        let (TestCounts { passed, failed, ignored, .. }, binaries) = (&self.counts, self.binaries);
         let word = if *failed == 0 && self.slow.is_empty() { "ok" } else { "FAILED" };
         write!(f, "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; ")?;
         write!(f, "of {binaries} test binaries")
@@ -183,6 +191,14 @@ mod tests {
         assert!(text.contains(block), "{text}");
         assert!(text.ends_with("1 passed; 0 failed; 4 ignored; of 1 test binaries"), "{text}");
         assert!(!TestVerdict::default().to_string().contains("NOT RUN"));
+    }
+
+    #[test]
+    fn the_closing_line_is_read_and_no_other() {
+        let line = "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 5 filtered out";
+        let counts = TestCounts { passed: 2, failed: 1, ignored: 0, filtered: 5 };
+        assert_eq!(TestCounts::read(line), Some(counts));
+        assert_eq!(TestCounts::read("running 3 tests"), None);
     }
 
     #[test]

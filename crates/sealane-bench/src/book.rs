@@ -7,7 +7,6 @@
 mod blobs;
 mod gateway;
 mod mesh;
-mod record;
 pub(crate) mod rich;
 mod schema;
 mod text;
@@ -16,15 +15,19 @@ mod zero_copy;
 
 use std::path::PathBuf;
 
-pub use record::record;
+use serde::Serialize;
+
 pub(crate) use text::HEAD;
 
+use crate::args;
+use crate::failure::Result;
 use crate::measure::{BenchFigure, BenchHost, MeasurePlan};
 use crate::programs::BenchPrograms;
 
 /// A report, by the name of its table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportName {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ReportName {
     /// Rich messages in three layers of JSON.
     TripleJson,
     /// Five messages in JSON and MessagePack.
@@ -39,7 +42,7 @@ pub enum ReportName {
 
 impl ReportName {
     /// All five, in the order of the way.
-    pub const ALL: [ReportName; 5] = [
+    pub(crate) const ALL: [ReportName; 5] = [
         ReportName::TripleJson,
         ReportName::GatewayCodec,
         ReportName::MeshEncryption,
@@ -48,7 +51,7 @@ impl ReportName {
     ];
 
     /// As the command line names it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             ReportName::TripleJson => "triple-json",
             ReportName::GatewayCodec => "gateway-codec",
@@ -57,89 +60,112 @@ impl ReportName {
             ReportName::Blobs => "blobs",
         }
     }
-
-    /// By that name.
-    pub fn from_name(name: &str) -> Option<ReportName> {
-        ReportName::ALL.into_iter().find(|one| one.name() == name)
-    }
 }
 
 /// The reports to measure, and how thoroughly.
-#[derive(Debug, Clone)]
-pub struct BookOptions {
-    /// Which reports.
-    pub names: Vec<ReportName>,
-    /// Less of everything: a look.
-    pub quick: bool,
-    /// The vault that the blobs are compared with, and their own pipeline.
-    pub programs: BenchPrograms,
-    /// The folder on the disk that vaults are written to. A temporary folder by default.
-    pub data: Option<PathBuf>,
+#[derive(Debug, clap::Args)]
+pub(crate) struct BookOptions {
+    /// Which: triple-json, gateway-codec, mesh-encryption, zero-copy, blobs
+    #[arg(value_name = "NAME", required_unless_present = "all", value_parser = report_name)]
+    names: Vec<ReportName>,
+    /// All five
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Less of everything: a look
+    #[arg(long)]
+    quick: bool,
+    /// The folder on the disk that vaults are written to [default: the system's temporary one]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Write a page with charts into this file too; it needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+fn report_name(name: &str) -> Result<ReportName, String> {
+    args::named(&ReportName::ALL, ReportName::name, name)
 }
 
 impl BookOptions {
+    pub(crate) fn names(&self) -> &[ReportName] {
+        if self.all { &ReportName::ALL } else { &self.names }
+    }
+
     fn plan(&self) -> MeasurePlan {
         if self.quick { MeasurePlan::quick() } else { MeasurePlan::full() }
     }
 }
 
 /// Reports, reproduced.
-#[derive(Debug, Clone)]
-pub struct ReportBook {
-    /// Where they were measured.
-    pub machine: BenchHost,
-    /// One chapter for each.
-    pub reports: Vec<BookReport>,
+#[derive(Debug, Serialize)]
+pub(crate) struct ReportBook {
+    pub(crate) machine: BenchHost,
+    pub(crate) reports: Vec<BookReport>,
 }
 
 /// One report, reproduced.
-#[derive(Debug, Clone)]
-pub struct BookReport {
-    /// Which.
-    pub name: ReportName,
-    /// Its subject.
-    pub title: &'static str,
+#[derive(Debug, Serialize)]
+pub(crate) struct BookReport {
+    pub(crate) name: ReportName,
+    pub(crate) title: &'static str,
     /// How it and this differ in what they measured.
-    pub about: &'static str,
-    /// Its tables.
-    pub tables: Vec<BookTable>,
-    /// Its errors, and the corrections.
-    pub corrections: Vec<ReportCorrection>,
+    #[serde(skip)]
+    pub(crate) about: &'static str,
+    pub(crate) tables: Vec<BookTable>,
+    pub(crate) corrections: Vec<ReportCorrection>,
 }
 
-/// One table.
-#[derive(Debug, Clone, Default)]
-pub struct BookTable {
-    /// Its subject.
-    pub title: String,
-    /// A note on all rows.
-    pub note: String,
-    /// Its rows.
-    pub rows: Vec<BookRow>,
+/// One table; the note is on all rows.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct BookTable {
+    pub(crate) title: String,
+    #[serde(skip)]
+    pub(crate) note: String,
+    pub(crate) rows: Vec<BookRow>,
 }
 
-/// One row.
+impl BookTable {
+    fn new(title: impl Into<String>, note: impl Into<String>, rows: Vec<BookRow>) -> Self {
+        Self { title: title.into(), note: note.into(), rows }
+    }
+}
+
+/// One row: the report's figure, that of the report's way here, and that of Sealane here.
 #[derive(Debug, Clone, Default)]
-pub struct BookRow {
-    /// The quantity that is counted or timed.
-    pub name: String,
-    /// The report's figure.
-    pub published: Option<BenchFigure>,
-    /// The figure of the report's way here.
-    pub baseline: Option<BenchFigure>,
-    /// The figure of Sealane here.
-    pub sealane: Option<BenchFigure>,
+pub(crate) struct BookRow {
+    pub(crate) name: String,
+    pub(crate) published: Option<BenchFigure>,
+    pub(crate) baseline: Option<BenchFigure>,
+    pub(crate) sealane: Option<BenchFigure>,
     /// A further note, or the demand.
-    pub note: String,
+    pub(crate) note: String,
+}
+
+impl Serialize for BookRow {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        let value = |figure: Option<BenchFigure>| figure.map(|figure| figure.value);
+        let unit = self.sealane.or(self.baseline).or(self.published);
+        serde_json::json!({
+            "name": self.name, "unit": unit.map(|figure| figure.unit.name()),
+            "published": value(self.published), "baseline": value(self.baseline),
+            "sealane": value(self.sealane), "ratio": self.ratio(), "note": self.note,
+        })
+        .serialize(serializer)
+    }
 }
 
 /// An error of a report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportCorrection {
-    /// The report's words.
-    pub said: &'static str,
-    /// The correction.
-    pub right: String,
+#[derive(Debug, Serialize)]
+pub(crate) struct ReportCorrection {
+    pub(crate) said: &'static str,
+    pub(crate) right: String,
+}
+
+fn corrections<const N: usize>(all: [(&'static str, &str); N]) -> Vec<ReportCorrection> {
+    all.map(|(said, right)| ReportCorrection { said, right: right.to_owned() }).into()
 }
 
 impl BookRow {
@@ -168,7 +194,7 @@ impl BookRow {
     }
 
     /// How many times better Sealane is than the baseline; below 1 it is worse.
-    pub fn ratio(&self) -> Option<f64> {
+    pub(crate) fn ratio(&self) -> Option<f64> {
         let (baseline, sealane) = (self.baseline?, self.sealane?);
         if baseline.unit != sealane.unit || baseline.value <= 0.0 || sealane.value <= 0.0 {
             return None;
@@ -180,28 +206,14 @@ impl BookRow {
     }
 }
 
-/// Why a report could not be reproduced.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A part of the product or of a baseline did not do its work.
-    #[error("{0} did not work: nothing was measured")]
-    Broken(&'static str),
-    /// The tools of the vault's bench.
-    #[error(transparent)]
-    Vault(#[from] crate::vault::Error),
-}
-
 /// Reproduces reports; `progress` is told which, and the part of it that is done.
-///
-/// # Errors
-/// [`Error`]; a slow result is none.
-pub fn run(
+pub(crate) fn run(
     options: &BookOptions,
+    programs: &BenchPrograms,
     progress: &mut dyn FnMut(&str, f64),
-) -> Result<ReportBook, Error> {
+) -> Result<ReportBook> {
     let mut reports = vec![];
-    for name in &options.names {
+    for name in options.names() {
         let mut progress = |part| progress(name.name(), part);
         let plan = options.plan();
         reports.push(match name {
@@ -209,7 +221,7 @@ pub fn run(
             ReportName::GatewayCodec => gateway::report(&plan, &mut progress)?,
             ReportName::MeshEncryption => mesh::report(&plan, &mut progress)?,
             ReportName::ZeroCopy => zero_copy::report(&plan, &mut progress)?,
-            ReportName::Blobs => blobs::report(options, &mut progress)?,
+            ReportName::Blobs => blobs::report(options, programs, &mut progress)?,
         });
     }
     Ok(ReportBook { machine: BenchHost::here(), reports })

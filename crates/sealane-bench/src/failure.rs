@@ -1,11 +1,11 @@
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sealane_message::{ErrorInfo, Exit, Value};
+use sealane_message::{ErrorInfo, Exit};
 
 use crate::output::{harmless, record};
 use crate::programs::NoSealane;
-use crate::{book, cost, guard, load, race, relay, vault};
 
 /// The exit codes, those of `sealane`.
 pub(crate) mod exit {
@@ -26,7 +26,7 @@ sealane_message::errors! {
         #[cause("a process of the bench failed, or a step did not do its work")]
         #[hint("Run it again with `--only` for the row that failed; many connections need `ulimit \
                 -n`.")]
-        Measurement(Box<dyn std::error::Error>),
+        Measurement(String),
         /// There is nothing to measure.
         #[error("there is no message to measure: {0}")]
         #[code("SL-BENCH-02", "NoMessages")]
@@ -59,9 +59,28 @@ sealane_message::errors! {
     }
 }
 
+/// A result of the bench.
+pub(crate) type Result<T, E = BenchFailure> = std::result::Result<T, E>;
+
 impl BenchFailure {
-    pub(crate) fn measurement(cause: impl std::error::Error + 'static) -> Self {
-        BenchFailure::Measurement(Box::new(cause))
+    /// Of an error whose words say all that is to be known.
+    pub(crate) fn of(error: impl Display) -> Self {
+        BenchFailure::Measurement(error.to_string())
+    }
+
+    /// An action that the system refused.
+    pub(crate) fn io(what: impl Display) -> impl FnOnce(io::Error) -> Self {
+        move |cause| BenchFailure::said(what, cause)
+    }
+
+    /// A program, or a part of one, that said something else than it was asked for.
+    pub(crate) fn said(what: impl Display, said: impl Display) -> Self {
+        BenchFailure::Measurement(format!("{what}: {said}"))
+    }
+
+    /// A step that did nothing has no figure.
+    pub(crate) fn broken(what: &str) -> Self {
+        BenchFailure::Measurement(format!("{what} did not work: nothing was measured"))
     }
 
     pub(crate) fn file(file: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -84,12 +103,9 @@ impl BenchFailure {
     pub(crate) fn print(&self, json: bool) {
         let ErrorInfo { code, hint, .. } = self.info();
         if json {
-            let error = vec![
-                ("code".to_owned(), Value::from(*code)),
-                ("message".to_owned(), Value::from(self.to_string())),
-                ("hint".to_owned(), Value::from(*hint)),
-            ];
-            eprint!("{}", String::from_utf8_lossy(&record(vec![("error", Value::Map(error))])));
+            let error =
+                serde_json::json!({"code": code, "message": self.to_string(), "hint": hint});
+            eprint!("{}", record(&serde_json::json!({"error": error})));
         } else {
             // Names of files, and what a hub said, are others' words.
             let said = format!("{self} [{code}]\n  hint: {hint}");
@@ -98,28 +114,31 @@ impl BenchFailure {
     }
 }
 
-impl From<cost::Error> for BenchFailure {
-    fn from(error: cost::Error) -> Self {
-        match error {
-            cost::Error::Io { path, cause } => BenchFailure::File { file: path.into(), cause },
-            cost::Error::NoMessages { first } => BenchFailure::NoMessages(first),
-            other => BenchFailure::measurement(other),
-        }
-    }
-}
-
 /// Of these, all that is to be known stands in their message.
 macro_rules! measurements {
-    ($($error:ty),*) => {
+    ($($error:ty),* $(,)?) => {
         $(impl From<$error> for BenchFailure {
             fn from(error: $error) -> Self {
-                BenchFailure::measurement(error)
+                BenchFailure::of(error)
             }
         })*
     };
 }
 
-measurements!(book::Error, guard::Error, load::Error, race::Error, relay::Error, vault::Error);
+measurements!(
+    crate::cost::WayRefusal,
+    io::Error,
+    sealane_codec::CodecError,
+    rusqlite::Error,
+    sealane::Error,
+    sealane_document::StoreError,
+    sealane_frame::FrameError,
+    sealane_link::LinkError,
+    sealane_mesh::MeshError,
+    sealane_seal::Error,
+    sealane_seal::policy::PolicyRefusal,
+    sealane_sim::SimError,
+);
 
 #[cfg(test)]
 mod tests {
@@ -128,11 +147,11 @@ mod tests {
     #[test]
     fn what_the_caller_named_wrongly_is_wrong_usage() {
         let cause = || io::Error::from(io::ErrorKind::NotFound);
-        let unread = BenchFailure::from(cost::Error::Io { path: "a.json".into(), cause: cause() });
+        let unread = BenchFailure::file(Path::new("a.json"))(cause());
         assert_eq!((unread.exit_code(), unread.info().code), (exit::USAGE, "SL-BENCH-03"));
-        let nothing = BenchFailure::from(cost::Error::NoMessages { first: "a.json:1".into() });
+        let nothing = BenchFailure::NoMessages("a.json:1".into());
         assert_eq!((nothing.exit_code(), nothing.info().code), (exit::FAILURE, "SL-BENCH-02"));
-        let failed = BenchFailure::from(load::Error::Io { what: "a node", cause: cause() });
+        let failed = BenchFailure::io("a node")(cause());
         assert_eq!((failed.exit_code(), failed.info().code), (exit::FAILURE, "SL-BENCH-01"));
     }
 }

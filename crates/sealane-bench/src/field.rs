@@ -16,19 +16,19 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::{Add, Sub};
 use std::sync::Arc;
 
-use sealane_mesh::{MeshError, MeshSpan, MeshTime, SendUrgency, UnitReceiver};
+use sealane_mesh::{MeshSpan, MeshTime, SendUrgency, UnitReceiver};
 use sealane_sim::{BleRate, SimMediumProfile, SimRandom};
 
-use crate::team;
+use crate::failure::Result;
 
 pub(crate) use ours::{FieldMeshMachine, FieldMeshSetup};
 
 /// A program that sends and hears units.
 pub(crate) trait FieldMachine {
     /// Takes a unit of a neighbour.
-    fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<(), Error>;
+    fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<()>;
     /// Time has passed.
-    fn tick(&mut self, now: MeshTime) -> Result<(), Error>;
+    fn tick(&mut self, now: MeshTime) -> Result<()>;
     /// The next of what it wants sent.
     fn next_unit(&mut self) -> Option<FieldUnit>;
     /// When it wants to be told that time has passed.
@@ -41,29 +41,6 @@ pub(crate) struct FieldUnit {
     pub(crate) to: UnitReceiver,
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) urgency: SendUrgency,
-}
-
-/// Why nothing came of it.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    /// A member could not do its part.
-    #[error(transparent)]
-    Member(#[from] team::Error),
-    /// The mesh's machine was refused.
-    #[error(transparent)]
-    Mesh(#[from] MeshError),
-    /// A document is out of its range.
-    #[error("a document was refused")]
-    Document,
-    /// The report's recipe did not work.
-    #[error("the recipe did not work")]
-    Recipe,
-}
-
-impl From<sealane_document::StoreError> for Error {
-    fn from(error: sealane_document::StoreError) -> Self {
-        Error::Member(error.into())
-    }
 }
 
 /// The properties of connections.
@@ -206,7 +183,7 @@ impl<M: FieldMachine> BenchField<M> {
         &mut self,
         until: MeshTime,
         mut is_so: impl FnMut(&Self) -> bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let mut look = self.now + LOOK;
         while let Some(Reverse((at, ..))) = self.events.peek() {
             let next = *at;
@@ -230,7 +207,7 @@ impl<M: FieldMachine> BenchField<M> {
         Ok(is_so(self))
     }
 
-    pub(crate) fn run(&mut self, span: MeshSpan) -> Result<(), Error> {
+    pub(crate) fn run(&mut self, span: MeshSpan) -> Result<()> {
         self.run_until(self.now + span, |_| false).map(drop)
     }
 
@@ -282,7 +259,7 @@ impl<M: FieldMachine> BenchField<M> {
         MeshTime(self.now.0 + interval - since)
     }
 
-    fn happen(&mut self, event: FieldEvent) -> Result<(), Error> {
+    fn happen(&mut self, event: FieldEvent) -> Result<()> {
         match event {
             FieldEvent::Arrive { from, to, unit } => {
                 self.wake(to);
@@ -382,12 +359,12 @@ mod tests {
     }
 
     impl FieldMachine for Parrot {
-        fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<(), Error> {
+        fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<()> {
             self.heard.push((from, unit.len(), now.0));
             Ok(())
         }
 
-        fn tick(&mut self, _now: MeshTime) -> Result<(), Error> {
+        fn tick(&mut self, _now: MeshTime) -> Result<()> {
             Ok(())
         }
 

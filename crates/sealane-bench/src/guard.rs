@@ -9,31 +9,20 @@ use sealane_seal::Suite;
 use crate::baseline::map16::FIVE;
 use crate::book::rich::{self, RichBodyKind, RichEnds};
 use crate::cost::{CostWay, StepCalls, WayTrip};
+use crate::failure::{BenchFailure, Result};
 use crate::measure::allocations;
 
 /// A count, by the name of its line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardCount {
-    /// The quantity that is counted.
-    pub name: String,
-    /// How many.
-    pub value: u64,
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct GuardCount {
+    pub(crate) name: String,
+    pub(crate) value: u64,
 }
 
-/// Why there are no counts.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} did not work: nothing was counted")]
-pub struct Error(String);
-
 /// All counts: five messages over every way in memory, and rich messages there and back.
-///
-/// # Errors
-/// [`Error`] where a step does not do its work.
-pub fn counts() -> Result<Vec<GuardCount>, Error> {
-    let read = |(name, json): (&str, &str)| {
-        decode(Codec::Json, json.as_bytes()).map_err(|_| Error(name.to_owned()))
-    };
-    let five: Vec<Value> = FIVE.into_iter().map(read).collect::<Result<_, _>>()?;
+pub(crate) fn counts() -> Result<Vec<GuardCount>> {
+    let read = |(_, json): (&str, &str)| decode(Codec::Json, json.as_bytes());
+    let five: Vec<Value> = FIVE.into_iter().map(read).collect::<std::result::Result<_, _>>()?;
     let mut counts = vec![];
     for way in CostWay::in_memory() {
         counts.extend(of_way(way, &five)?);
@@ -52,23 +41,18 @@ pub fn counts() -> Result<Vec<GuardCount>, Error> {
 }
 
 /// Works through one way so often, for who counts instructions.
-///
-/// # Errors
-/// [`Error`] where there is no such way, or a step does not do its work.
-pub fn repeat(way: usize, rounds: usize) -> Result<(), Error> {
+pub(crate) fn repeat(way: usize, rounds: usize) -> Result<()> {
     let small = FIVE.get(1).and_then(|(_, json)| decode(Codec::Json, json.as_bytes()).ok());
     let sample: Vec<Value> = small.into_iter().collect();
-    let way = *CostWay::in_memory().get(way).ok_or_else(|| Error("the way".to_owned()))?;
-    let trip = WayTrip::new(StepCalls::PRODUCT, way, &sample);
-    let mut trip = trip.map_err(|refused| Error(refused.to_string()))?;
+    let way = *CostWay::in_memory().get(way).ok_or_else(|| BenchFailure::broken("the way"))?;
+    let mut trip = WayTrip::new(StepCalls::PRODUCT, way, &sample)?;
     (0..rounds).for_each(|_| trip.all());
     Ok(())
 }
 
-fn of_way(way: CostWay, sample: &[Value]) -> Result<Vec<GuardCount>, Error> {
-    let refused = |refused: crate::cost::WayRefusal| Error(refused.to_string());
-    let mut trip = WayTrip::new(StepCalls::PRODUCT, way, sample).map_err(refused)?;
-    let bytes = trip.verify().map_err(refused)?;
+fn of_way(way: CostWay, sample: &[Value]) -> Result<Vec<GuardCount>> {
+    let mut trip = WayTrip::new(StepCalls::PRODUCT, way, sample)?;
+    let bytes = trip.verify()?;
     trip.all();
     let (calls, allocated) = allocations(|| trip.all());
     let count = |what: &str, value| GuardCount { name: format!("five, {way}, {what}"), value };
@@ -82,10 +66,10 @@ fn of_way(way: CostWay, sample: &[Value]) -> Result<Vec<GuardCount>, Error> {
     ])
 }
 
-fn of_event(kib: usize, kind: RichBodyKind, is_owned: bool) -> Result<Vec<GuardCount>, Error> {
-    let broken = || Error("the event".to_owned());
+fn of_event(kib: usize, kind: RichBodyKind, is_owned: bool) -> Result<Vec<GuardCount>> {
     let event = rich::event(kib, kind);
-    let mut ends = RichEnds::new(Suite::Aes256Gcm).map_err(|_| broken())?;
+    let mut ends = RichEnds::new(Suite::Aes256Gcm)?;
+    let broken = || BenchFailure::broken("the event");
     let wire = ends.round_trip(&event, is_owned).ok_or_else(broken)?;
     let (calls, allocated) = allocations(|| _ = ends.round_trip(&event, is_owned));
     let held = if is_owned { "owned" } else { "borrowed" };

@@ -7,8 +7,8 @@ mod forward;
 use std::io;
 use std::time::Duration;
 
-pub(crate) use end::end;
-pub(crate) use forward::forward;
+pub(crate) use end::{HopEnd, end};
+pub(crate) use forward::{HopForward, forward};
 use sealane_frame::RELAY_BYTES;
 use sealane_link::{LinkAddress, LinkConfig, LinkReady, LinkWire, RelayLink, SentBytes};
 

@@ -3,40 +3,29 @@
 //!
 //! Takes the product's own programs, and runs them as separate processes on this machine. Gives
 //! tables in which every row names its durability, its connections and its codec.
-//!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use sealane_bench::load::{self, LoadOptions};
-//! use sealane_bench::programs::BenchPrograms;
-//!
-//! let programs = BenchPrograms::here()?;
-//! let report = load::run(&programs, &LoadOptions::default(), &mut |row| println!("{row}")).await?;
-//! println!("{}", report.machine);
-//! # Ok(())
-//! # }
-//! ```
 #![forbid(unsafe_code)]
 
 mod args;
 mod baseline;
-pub mod book;
-pub mod cost;
+mod book;
+mod cost;
 mod failure;
 mod field;
-pub mod guard;
+mod guard;
 mod hop;
 mod limits;
-pub mod load;
+mod load;
 pub mod measure;
 mod members;
 mod output;
-pub mod page;
+mod page;
+mod process;
 pub mod programs;
 pub mod race;
-pub mod relay;
+mod relay;
 mod team;
 mod text;
-pub mod vault;
+mod vault;
 mod verb;
 
 use std::ffi::OsString;
@@ -72,7 +61,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// One thread: what measures is to take as little of the machine as it can.
 fn start(cli: &args::BenchCli) -> Result<(), BenchFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(BenchFailure::measurement)?;
+    let runtime = runtime.map_err(BenchFailure::of)?;
     let mut output = output::BenchOutput::new(cli.json);
     let outcome = runtime.block_on(verb::run(&cli.command, &mut output));
     let flushed = output.flush();

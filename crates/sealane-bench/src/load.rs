@@ -7,7 +7,6 @@
 mod append;
 pub(crate) mod client;
 mod deliver;
-pub(crate) mod node;
 pub(crate) mod publisher;
 mod report;
 mod sealed;
@@ -16,107 +15,128 @@ pub(crate) mod worker;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use append::again_and_again;
-pub use append::raw_appends;
-pub use report::{BenchHost, LoadReport, LoadRow};
-pub use worker::work;
+pub(crate) use append::{again_and_again, raw_appends};
+pub(crate) use report::{BenchHost, LoadRow};
+pub(crate) use worker::work;
 
+use crate::args;
+use crate::failure::Result;
+use crate::process::{BenchClientProcess, BenchServer};
 use crate::programs::BenchPrograms;
+use worker::{WorkerOutcome, WorkerTask};
 
 /// The loads to measure, and for how long.
-#[derive(Debug, Clone)]
-pub struct LoadOptions {
-    /// How long each row runs.
-    pub each: Duration,
-    /// Bytes of an envelope, encoded as JSON.
-    pub envelope_bytes: usize,
-    /// Connections that read.
-    pub readers: usize,
-    /// Idle connections that are opened to see what they cost.
-    pub idle: usize,
-    /// Readers of one message, over three codecs.
-    pub fan_out: usize,
-    /// Only rows whose name contains this.
-    pub only: Option<String>,
-    /// Where the node keeps its data; the disk that is measured. A temporary folder by default.
-    pub data: Option<PathBuf>,
+#[derive(Debug, clap::Args)]
+pub(crate) struct LoadOptions {
+    /// How long each row runs
+    #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "5s")]
+    each: Duration,
+    /// Bytes of an envelope
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    size: usize,
+    /// Connections that read
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    readers: usize,
+    /// Connections that are opened to see what an idle one costs
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    idle: usize,
+    /// Readers of one message, over three codecs
+    #[arg(long, value_name = "N", default_value_t = 9999)]
+    fan_out: usize,
+    /// Only rows whose name contains this, for example append or latency
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// The folder on the disk to measure [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
-impl Default for LoadOptions {
-    fn default() -> Self {
-        Self {
-            each: Duration::from_secs(5),
-            envelope_bytes: 100,
-            readers: 16,
-            idle: 2000,
-            fan_out: 9000,
-            only: None,
-            data: None,
+/// The hub of a row, and how to load it.
+struct LoadedHub<'a> {
+    programs: &'a BenchPrograms,
+    options: &'a LoadOptions,
+    level: &'static str,
+    hub: BenchServer,
+    client: sealane::Client,
+}
+
+impl<'a> LoadedHub<'a> {
+    /// Starts a hub on an empty folder.
+    fn start(
+        programs: &'a BenchPrograms,
+        options: &'a LoadOptions,
+        level: &'static str,
+    ) -> Result<Self> {
+        let hub = BenchServer::hub(programs, options.data.as_deref(), level)?;
+        let client = sealane::Client::connect(&hub.address)?;
+        Ok(Self { programs, options, level, hub, client })
+    }
+
+    /// Publishes so many messages in batches of `size`.
+    async fn publish(&self, topic: &str, count: u64, size: usize) -> Result<u64> {
+        let bytes = self.options.size;
+        client::publish(&self.client, topic, count, size, bytes, client::never()).await
+    }
+
+    fn cpu_s(&self) -> f64 {
+        self.hub.process.cpu_s()
+    }
+
+    /// Starts a client, and waits until its connections stand.
+    async fn readers(&self, work: &WorkerTask) -> Result<BenchClientProcess> {
+        let mut readers = work.start(self.programs, &self.hub)?;
+        readers.ready().await?;
+        Ok(readers)
+    }
+
+    /// The row of what clients saw, and what the node spent on it since it had spent `before`.
+    fn row(&self, name: impl Into<String>, seen: &WorkerOutcome, before: f64) -> LoadRow {
+        LoadRow {
+            name: name.into(),
+            level: self.level,
+            codec: "json".into(),
+            connections: 1,
+            count: seen.count,
+            seconds: seen.seconds,
+            node_cpu_s: self.cpu_s() - before,
+            ..LoadRow::default()
         }
     }
 }
 
-/// Why a load could not be measured.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A process or file failed.
-    #[error("{what}: {cause}")]
-    Io {
-        /// The action that failed.
-        what: &'static str,
-        /// Why it failed.
-        cause: std::io::Error,
-    },
-    /// A client of the hub failed.
-    #[error(transparent)]
-    Client(#[from] sealane::Error),
-    /// A process said what nobody understands, or ended early.
-    #[error("a {0} process failed")]
-    Process(&'static str),
-}
-
-impl Error {
-    pub(crate) fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
-        move |cause| Error::Io { what, cause }
-    }
-}
-
 /// Measures everything that `options` asks for; each row is shown as it comes.
-///
-/// # Errors
-/// [`Error`] where a process fails; a slow result is no error.
-pub async fn run(
+pub(crate) async fn run(
     programs: &BenchPrograms,
     options: &LoadOptions,
     show: &mut dyn FnMut(&LoadRow),
-) -> Result<LoadReport, Error> {
-    let mut report = LoadReport::new();
+) -> Result<Vec<LoadRow>> {
+    let mut rows = Vec::new();
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
-    let mut add = |rows: Vec<LoadRow>| {
-        rows.iter().for_each(&mut *show);
-        report.rows.extend(rows);
+    let mut add = |more: Vec<LoadRow>| {
+        more.iter().for_each(&mut *show);
+        rows.extend(more);
     };
+    let hub = |level| LoadedHub::start(programs, options, level);
     if wanted("append") {
-        append::run(programs, options, &mut add).await?;
+        append::run(&hub, &mut add).await?;
     }
     for shape in deliver::SHAPES.iter().filter(|shape| wanted(shape.name)) {
-        add(vec![deliver::run(programs, options, shape).await?]);
+        add(vec![deliver::run(&hub(shape.level)?, shape).await?]);
     }
     if wanted("sealed") {
-        sealed::run(programs, options, &mut add).await?;
+        sealed::run(&hub, &mut add).await?;
     }
     if wanted("latency") {
-        add(vec![deliver::latency(programs, options).await?]);
+        add(vec![deliver::latency(&hub("os")?).await?]);
     }
     if wanted("replay") {
-        add(deliver::replay(programs, options).await?);
+        add(deliver::replay(&hub("os")?).await?);
     }
     if wanted("fan-out") {
-        add(vec![deliver::fan_out(programs, options).await?]);
+        add(vec![deliver::fan_out(&hub("disk")?).await?]);
     }
     if wanted("idle") {
-        add(vec![deliver::idle(programs, options).await?]);
+        add(vec![deliver::idle(&hub("disk")?).await?]);
     }
-    Ok(report)
+    Ok(rows)
 }

@@ -23,7 +23,7 @@ mod spread;
 
 use std::time::Duration;
 
-pub use crate::load::BenchHost;
+pub(crate) use crate::load::BenchHost;
 pub use clock::{cpu_ns, process_cpu_ns};
 pub use figure::{BenchFigure, FigureUnit};
 pub use spread::{FigureSpread, percentile};
@@ -72,7 +72,7 @@ impl std::fmt::Debug for BenchVariant<'_> {
 }
 
 /// The cost of one variant for each message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct VariantCost {
     /// The variant.
     pub name: String,
@@ -88,6 +88,25 @@ pub struct VariantCost {
 pub fn allocations(work: impl FnOnce()) -> (u64, u64) {
     let counted = allocation_counter::measure(work);
     (counted.count_total, counted.bytes_total)
+}
+
+/// A variant that does the work of one message at each call.
+pub fn timed<'a>(work: impl FnMut() + 'a) -> BenchVariant<'a> {
+    BenchVariant::new("", 1, work)
+}
+
+/// Times so many variants in turns.
+pub fn costs<const N: usize>(
+    plan: &MeasurePlan,
+    variants: [BenchVariant<'_>; N],
+) -> [VariantCost; N] {
+    let mut costs = in_turns(plan, variants.into(), &mut |_| ()).into_iter();
+    std::array::from_fn(|_| costs.next().unwrap_or_default())
+}
+
+/// The same: the median of each, in nanoseconds of CPU.
+pub fn medians<const N: usize>(plan: &MeasurePlan, variants: [BenchVariant<'_>; N]) -> [f64; N] {
+    costs(plan, variants).map(|cost| cost.ns.median)
 }
 
 /// Times all variants in turns; `progress` is told the part that is done.

@@ -16,6 +16,8 @@ use sealane_seal::{
     Sealer, SenderContext, SessionState, SigningKey, Slot, Suite, Term,
 };
 
+use crate::failure::{BenchFailure, Result};
+
 /// The identity of the group in every frame that the bench makes.
 pub(crate) const GROUP_ID: GroupId = GroupId([7; 32]);
 /// Its tag there.
@@ -47,43 +49,29 @@ pub(crate) struct BenchMembers {
     process: u32,
 }
 
-/// Why a member could not do its part.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    /// A message was refused.
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    /// There was no randomness, or no file for sessions.
-    #[error("the system refused: {0}")]
-    System(#[from] io::Error),
-}
-
-impl From<sealane_seal::Error> for Error {
-    fn from(error: sealane_seal::Error) -> Self {
-        Error::Frame(error.into())
-    }
-}
-
 /// Where a document of the bench is read, however many links it travels: `spec/seal.md`, section
 /// *Binding*.
 pub(crate) fn documents() -> Binding {
     Binding::stream(&format!("mesh/{GROUP}/{DATA_TYPE}"))
 }
 
+/// The card that relays have of the group.
+pub(crate) fn relay_card() -> String {
+    format!(
+        "version = 1\ngroup = \"{GROUP}\"\nepoch = 0\n\
+         [members]\n0 = \"{READER}\"\n1 = \"{SENDER}\"\n"
+    )
+}
+
 /// The context that tells one start of a sender from every other.
-pub(crate) fn draw_context() -> io::Result<SenderContext> {
+pub(crate) fn draw_context() -> Result<SenderContext> {
     let mut context = SenderContext([0; SenderContext::BYTES]);
-    getrandom::fill(&mut context.0).map_err(|error| io::Error::other(error.to_string()))?;
+    getrandom::fill(&mut context.0).map_err(BenchFailure::of)?;
     Ok(context)
 }
 
 impl BenchMembers {
-    pub(crate) fn new(
-        class: Class,
-        suite: Suite,
-        codec: u8,
-        binding: Binding,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(class: Class, suite: Suite, codec: u8, binding: Binding) -> Result<Self> {
         let make = if class == Class::Peer { Group::pair } else { Group::new };
         let group = make(GROUP_ID, suite);
         let no_slot = FrameError::UnknownSource;
@@ -135,7 +123,7 @@ impl BenchMembers {
     /// its context, and that a counter is left. The product also stores a bound of its counters,
     /// once in 2^20 messages. Here there is no folder to store it in.
     #[inline]
-    pub(crate) fn ready(&mut self) -> Result<(), Error> {
+    pub(crate) fn ready(&mut self) -> Result<()> {
         if std::process::id() == self.process && self.sealer.next_counter().is_ok() {
             return Ok(());
         }
@@ -143,14 +131,14 @@ impl BenchMembers {
     }
 
     #[cold]
-    fn restart(&mut self) -> Result<(), Error> {
+    fn restart(&mut self) -> Result<()> {
         self.sealer = start(self.group, self.sealer.slot(), self.opener.epochs())?;
         self.process = std::process::id();
         self.announce()
     }
 
     /// The frame by which the sender makes itself known.
-    pub(crate) fn announcement(&mut self) -> Result<Vec<u8>, Error> {
+    pub(crate) fn announcement(&mut self) -> Result<Vec<u8>> {
         self.starts += 1;
         let fields = HeaderFields {
             kind: FrameKind::Control,
@@ -165,7 +153,7 @@ impl BenchMembers {
     }
 
     /// The sender makes itself known on the link, and the reader takes it.
-    fn announce(&mut self) -> Result<(), Error> {
+    fn announce(&mut self) -> Result<()> {
         let mut frame = self.announcement()?;
         let mut announced = open_announcement(&mut self.opener, &mut frame)?;
         if let Some(state) = announced.to_store(self.sessions.now_ms()) {
@@ -188,7 +176,7 @@ impl BenchMembers {
 }
 
 /// A sender under a context of its own.
-fn start(group: Group, slot: Slot, epochs: &Epochs) -> Result<Sealer, Error> {
+fn start(group: Group, slot: Slot, epochs: &Epochs) -> Result<Sealer> {
     let [seed, _] = &SEEDS;
     let mut sealer = Sealer::new(group, slot, draw_context()?, epochs, 0)?;
     sealer.set_signing_key(SigningKey::from_seed(seed)?);
@@ -211,7 +199,7 @@ impl BenchSessionFile {
 
     /// Accepts a live message. What has to be stored before is stored.
     #[inline]
-    pub(crate) fn accept(&self, mut received: ReceivedFrame<'_, '_>) -> Result<(), Error> {
+    pub(crate) fn accept(&self, mut received: ReceivedFrame<'_, '_>) -> Result<()> {
         if let Some(state) = received.pending.to_store(self.now_ms()) {
             self.store(&state)?;
         }

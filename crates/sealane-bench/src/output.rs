@@ -2,8 +2,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 
-use sealane_codec::Codec;
-use sealane_message::Value;
+use serde::Serialize;
 
 use crate::BenchFailure;
 
@@ -50,13 +49,8 @@ impl BenchOutput {
     }
 
     /// A line for programs: a map that begins with the schema's version.
-    pub(crate) fn record(&mut self, fields: Vec<(&str, Value)>) -> Result<(), BenchFailure> {
-        self.out.write_all(&record(fields)).map_err(BenchFailure::Output)
-    }
-
-    /// A value for programs that names the schema's version itself.
-    pub(crate) fn datum(&mut self, value: &Value) -> Result<(), BenchFailure> {
-        self.out.write_all(&json_line(value)).map_err(BenchFailure::Output)
+    pub(crate) fn record(&mut self, fields: &impl Serialize) -> Result<(), BenchFailure> {
+        self.out.write_all(record(fields).as_bytes()).map_err(BenchFailure::Output)
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), BenchFailure> {
@@ -85,17 +79,19 @@ impl RowPrinter<'_> {
     }
 }
 
-/// A line of JSON with the schema's version.
-pub(crate) fn record(fields: Vec<(&str, Value)>) -> Vec<u8> {
-    let fields = std::iter::once(("v", Value::from(SCHEMA))).chain(fields);
-    json_line(&Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).collect()))
+/// A map with the schema's version in front.
+#[derive(Serialize)]
+struct VersionedRecord<'a, T> {
+    v: u64,
+    #[serde(flatten)]
+    fields: &'a T,
 }
 
-fn json_line(value: &Value) -> Vec<u8> {
-    let mut line = Vec::new();
-    sealane_codec::encode(Codec::Json, value, &mut line);
-    line.push(b'\n');
-    line
+/// A line of JSON with the schema's version.
+pub(crate) fn record(fields: &impl Serialize) -> String {
+    // A record is a map with names of text: there is nothing that JSON cannot carry.
+    let line = serde_json::to_string(&VersionedRecord { v: SCHEMA, fields });
+    line.unwrap_or_default() + "\n"
 }
 
 /// The same text with control characters, but for the ends of lines, shown as `\u001b`.
@@ -117,7 +113,7 @@ mod tests {
 
     #[test]
     fn records_have_a_version_and_a_terminal_is_told_nothing() {
-        assert_eq!(record(vec![("a", Value::Null)]), b"{\"v\":1,\"a\":null}\n");
+        assert_eq!(record(&serde_json::json!({"a": null})), "{\"v\":1,\"a\":null}\n");
         assert_eq!(harmless("a\x1b[2J\u{9b}\nü"), "a\\u001b[2J\\u009b\nü");
         assert!(matches!(harmless("plain\n"), Cow::Borrowed(_)));
     }

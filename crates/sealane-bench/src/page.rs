@@ -21,7 +21,7 @@ use chart::{ChartBar, ChartBarPart, ChartDot, ChartGroup, bars, columns, dots};
 const STYLE: &str = include_str!("page/style.css");
 
 /// The page of `sealane-bench cost`.
-pub fn cost(report: &CostReport) -> String {
+pub(crate) fn cost(report: &CostReport) -> String {
     let mut body = String::new();
     let input = escaped(&report.input.to_string());
     let _ = write!(body, "<p>{}</p><p>{input}</p>", conditions(&report.machine));
@@ -103,7 +103,7 @@ fn is_candidate(row: &WayRow) -> bool {
 }
 
 /// The page of `sealane-bench report`.
-pub fn book(book: &ReportBook) -> String {
+pub(crate) fn book(book: &ReportBook) -> String {
     let mut body = format!("<p>{}</p>{BOOK_WORDS}{COLUMNS_LEGEND}", conditions(&book.machine));
     body += &index(book);
     for report in &book.reports {
@@ -191,7 +191,7 @@ fn document(title: &str, body: &str) -> String {
 /// When, where and of what the figures are.
 fn conditions(machine: &BenchHost) -> String {
     let note =
-        if BenchHost::build() == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
+        if machine.build == "debug" { " <b>Debug build: no figure to go by.</b>" } else { "" };
     let time = UNIX_EPOCH + Duration::from_secs(machine.time_s);
     let time = humantime::format_rfc3339_seconds(time).to_string();
     let (date, time) = time.split_once('T').unwrap_or((&time, ""));
@@ -247,53 +247,15 @@ fn dot(at: usize, row: &WayRow) -> ChartDot {
 }
 
 fn ways(report: &CostReport) -> String {
-    let head = [
-        "way",
-        "body",
-        "wire",
-        "at rest",
-        "p50",
-        "p99",
-        "allocations",
-        "CPU s per million",
-        "where the CPU goes",
-    ];
-    let time = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| BenchFigure::ns(ns).to_string());
-    let rows = report.ways.iter().enumerate().map(|(at, row)| {
-        let parts = row.largest();
-        let part =
-            |(step, part): &(CostStep, f64)| format!("{} {:.0} %", step.name(), part * 100.0);
-        let count = |count: f64| BenchFigure::of(count, FigureUnit::Allocations).to_string();
-        vec![
-            name(at, row),
-            format!("{:.0}", row.body),
-            format!("{:.0}", row.wire),
-            format!("{:.0}", row.rest),
-            time(row.latency_ns.map(|(p50, _)| p50)),
-            time(row.latency_ns.map(|(_, p99)| p99)),
-            row.allocations.map_or("–".to_owned(), count),
-            format!("{:.2}", row.cpu_s_per_million()),
-            parts.iter().map(part).collect::<Vec<_>>().join(", "),
-        ]
-    });
+    let head = ["way", "body", "wire", "at rest", "p50", "p99", "allocations", "CPU s per million"];
+    let head = [&head[..], &["where the CPU goes"]].concat();
+    let rows = report.ways.iter().enumerate().map(|(at, row)| text::way(row, name(at, row), "–"));
     table(&head, &rows.collect::<Vec<_>>(), &[0, 8])
 }
 
 fn steps(report: &CostReport) -> String {
-    let head = ["step", "variant", "bytes", "after", "CPU", "middle half", "allocations"];
-    let rows = report.steps.iter().map(|row| {
-        let cost = &row.cost;
-        vec![
-            row.step.name().to_owned(),
-            cost.name.clone(),
-            format!("{:.0}", row.bytes.0),
-            format!("{:.0}", row.bytes.1),
-            BenchFigure::ns(cost.ns.median).to_string(),
-            format!("{} – {}", BenchFigure::ns(cost.ns.low), BenchFigure::ns(cost.ns.high)),
-            BenchFigure::of(cost.allocations, FigureUnit::Allocations).to_string(),
-        ]
-    });
-    table(&head, &rows.collect::<Vec<_>>(), &[0, 1])
+    let rows: Vec<Vec<String>> = report.steps.iter().map(|row| text::step(row, "–")).collect();
+    table(&text::STEPS_HEAD, &rows, &[0, 1])
 }
 
 /// A table; cells of the `texts` columns stand to the left.

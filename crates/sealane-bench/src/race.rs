@@ -11,41 +11,49 @@ mod nats;
 mod ours;
 mod row;
 mod said;
-mod server;
 mod sqlite;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use serde::Serialize;
+
+use crate::args;
+use crate::failure::{BenchFailure, Result};
 use crate::load::BenchHost;
 use crate::programs::BenchPrograms;
 use heat::{HEATS, LapEffort, LapSetup, RaceContender, RaceHeat, RaceLap};
 
-pub use demand::{DemandMeasure, RaceDemand};
-pub use fan_out::work;
-pub use row::RaceRow;
+pub(crate) use demand::RaceDemand;
+pub(crate) use fan_out::work;
+pub(crate) use row::RaceRow;
 pub use said::{NatsBenchFigure, SaidError};
 
-/// The programs that race, and for how long.
-#[derive(Debug, Clone)]
-pub struct RaceOptions {
-    /// The node, and its clients.
-    pub programs: BenchPrograms,
-    /// The folder of the peers' programs: `nats-server`, `nats`, `centrifugo`.
-    pub peers: PathBuf,
-    /// How long a lap runs, about.
-    pub each: Duration,
-    /// Laps of which the median is shown.
-    pub rounds: usize,
-    /// Bytes of a body, one race for each.
-    pub bodies: Vec<usize>,
-    /// Connections that read in a fan-out.
-    pub subscribers: usize,
-    /// Only heats whose name contains this, for example publish or fan-out.
-    pub only: Option<String>,
-    /// The folder on the disk to measure. A temporary folder by default.
-    pub data: Option<PathBuf>,
+/// How long programs race, and which.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RaceOptions {
+    /// The folder of the peers' programs: nats-server, nats, centrifugo
+    #[arg(long, value_name = "DIR", default_value = "target/peers")]
+    peers: PathBuf,
+    /// How long a lap runs, about
+    #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "3s")]
+    each: Duration,
+    /// Laps of which the median is shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Bytes of a body, one race for each
+    #[arg(long, value_name = "BYTES", default_values_t = [256, 100])]
+    body: Vec<usize>,
+    /// Connections that read in a fan-out
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    subscribers: usize,
+    /// Only heats whose name contains this, for example publish or fan-out
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// The folder on the disk to measure [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
 /// The programs of the peers.
@@ -56,57 +64,21 @@ pub(crate) struct RacePeers {
     centrifugo: Option<PathBuf>,
 }
 
-/// Why there was no race.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A process or file failed.
-    #[error("{what}: {cause}")]
-    Io {
-        /// The action that failed.
-        what: &'static str,
-        /// Why it failed.
-        cause: std::io::Error,
-    },
-    /// A program of a peer is missing.
-    #[error("{0} is not there: `cargo xtask prove race` fetches the peers")]
-    Missing(String),
-    /// A server or its tool failed.
-    #[error("{peer}: {said}")]
-    Peer {
-        /// The program.
-        peer: String,
-        /// The last words of the program.
-        said: String,
-    },
-    /// The store that is the floor of ours failed.
-    #[error("SQLite: {0}")]
-    Sqlite(#[from] rusqlite::Error),
-    /// The clients of a fan-out failed.
-    #[error("the clients failed: {0}")]
-    Client(&'static str),
-    /// The node, or a client of it, failed.
-    #[error(transparent)]
-    Load(#[from] crate::load::Error),
-}
-
-impl Error {
-    fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
-        move |cause| Error::Io { what, cause }
-    }
-}
-
 /// The result of a race.
-#[derive(Debug, Clone)]
-pub struct RaceReport {
-    /// The machine and the program.
-    pub machine: BenchHost,
-    /// Versions and settings of all who ran.
-    pub settings: Vec<String>,
-    /// The rows, in the order in which they ran.
-    pub rows: Vec<RaceRow>,
-    /// The demands on the rows.
-    pub demands: Vec<RaceDemand>,
+#[derive(Debug)]
+pub(crate) struct RaceReport {
+    pub(crate) head: RaceHead,
+    /// In the order in which they ran.
+    pub(crate) rows: Vec<RaceRow>,
+    pub(crate) demands: Vec<RaceDemand>,
+}
+
+/// The machine, and the versions and settings of all who ran.
+#[derive(Debug, Serialize)]
+pub(crate) struct RaceHead {
+    #[serde(flatten)]
+    machine: BenchHost,
+    settings: Vec<String>,
 }
 
 /// Which part of a comparison a contender is.
@@ -127,10 +99,14 @@ enum RaceSide {
 }
 
 impl RacePeers {
-    fn find(folder: &Path) -> Result<Self, Error> {
-        let folder = std::path::absolute(folder).map_err(Error::io("looking for the peers"))?;
+    fn find(folder: &Path) -> Result<Self> {
+        let folder =
+            std::path::absolute(folder).map_err(BenchFailure::io("looking for the peers"))?;
         let find = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
-        let need = |name: &str| find(name).ok_or_else(|| Error::Missing(name.to_owned()));
+        let missing = "is not there: `cargo xtask prove race` fetches the peers";
+        let need = |name: &str| {
+            find(name).ok_or_else(|| BenchFailure::of(format_args!("{name} {missing}")))
+        };
         Ok(Self {
             nats_server: need("nats-server")?,
             nats: need("nats")?,
@@ -169,7 +145,7 @@ impl RacePeers {
                 "sealane {}, {} build: defaults, JSON; levels memory (queued), os (committed), \
                  disk (fsynced before the answer); readers grant 8192 to 16384 messages",
                 env!("CARGO_PKG_VERSION"),
-                BenchHost::build()
+                env!("SEALANE_PROFILE")
             ),
             format!(
                 "SQLite {}: journal_mode WAL, synchronous FULL, a row and a commit for each group, \
@@ -184,26 +160,21 @@ impl RacePeers {
 }
 
 /// Races all heats that `options` asks for. `show` is given each line as it comes: the head, what
-/// the peers' tools print, the rows and the demands.
-///
-/// # Errors
-/// [`Error`] where there is nothing to race against; a contender that fails is shown as a row.
-pub async fn run(options: &RaceOptions, show: &mut dyn FnMut(&str)) -> Result<RaceReport, Error> {
+/// the peers' tools print, the rows and the demands. A contender that fails is shown as a row.
+pub(crate) async fn run(
+    programs: &BenchPrograms,
+    options: &RaceOptions,
+    show: &mut dyn FnMut(&str),
+) -> Result<RaceReport> {
     let peers = RacePeers::find(&options.peers)?;
-    let settings = peers.settings();
-    let machine = BenchHost::here();
-    show(&machine.to_string());
-    settings.iter().for_each(|line| show(line));
+    let head = RaceHead { machine: BenchHost::here(), settings: peers.settings() };
+    show(&head.machine.to_string());
+    head.settings.iter().for_each(|line| show(line));
     let (mut rows, mut demands) = (Vec::new(), Vec::new());
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
-    for &body in &options.bodies {
-        let track = LapSetup {
-            programs: &options.programs,
-            peers: &peers,
-            data: options.data.as_deref(),
-            body,
-            subscribers: options.subscribers,
-        };
+    for &body in &options.body {
+        let (data, subscribers) = (options.data.as_deref(), options.subscribers);
+        let track = LapSetup { programs, peers: &peers, data, body, subscribers };
         for heat in HEATS.iter().filter(|heat| wanted(heat.name)) {
             show(&format!("\n{}, bodies of {body} B", heat.name));
             let came = race(heat, &track, options, show).await;
@@ -215,7 +186,7 @@ pub async fn run(options: &RaceOptions, show: &mut dyn FnMut(&str)) -> Result<Ra
             rows.extend(came.into_iter().map(|(_, row)| row));
         }
     }
-    Ok(RaceReport { machine, settings, rows, demands })
+    Ok(RaceReport { head, rows, demands })
 }
 
 /// One heat: everybody in turn, round after round.
@@ -229,9 +200,8 @@ async fn race(
         !matches!(contender, RaceContender::Centrifugo) || track.peers.centrifugo.is_some()
     };
     let contenders: Vec<RaceContender> = heat.contenders.iter().filter(entered).copied().collect();
-    let mut all: Vec<Result<Vec<RaceLap>, Error>> =
-        contenders.iter().map(|_| Ok(Vec::new())).collect();
-    for round in 0..=options.rounds {
+    let mut all: Vec<Result<Vec<RaceLap>>> = contenders.iter().map(|_| Ok(Vec::new())).collect();
+    for round in 0..=options.rounds.max(1) {
         for (contender, came) in contenders.iter().zip(&mut all) {
             let Ok(laps) = came else { continue };
             match contender.lap(track, effort(*contender, laps, options)).await {

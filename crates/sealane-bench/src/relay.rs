@@ -8,7 +8,6 @@ mod frames;
 mod kills;
 mod net;
 mod numbers;
-mod process;
 mod programs;
 mod recorder;
 mod row;
@@ -16,92 +15,75 @@ mod show;
 mod speed;
 mod works;
 
+use crate::failure::Result;
 use crate::programs::BenchPrograms;
 
-pub use show::{RelayFinding, RelayFindingSink};
+pub(crate) use show::{RelayFinding, RelayFindingSink};
 
 /// The parts that are shown, and at what length.
-#[derive(Debug, Clone)]
-pub struct RelayBenchOptions {
-    /// The product, and this program.
-    pub programs: BenchPrograms,
-    /// Seconds of each run of `iperf3`.
-    pub each_s: u64,
-    /// Rounds of which the median is shown.
-    pub rounds: usize,
-    /// How often a machine is killed.
-    pub kills: usize,
-    /// Seconds of the steady stream of which nothing may be lost.
-    pub steady_s: u64,
-    /// Whether `iperf3` loads the row while machines are killed.
-    pub iperf: bool,
-    /// Only parts whose name contains this: works, speed, frames or kills.
-    pub only: Option<String>,
+#[derive(Debug, clap::Args)]
+pub(crate) struct RelayBenchOptions {
+    /// Only parts whose name contains this: works, speed, frames or kills
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Seconds of each run of `iperf3`
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = seconds())]
+    each: u64,
+    /// Rounds of which the median is shown
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of the steady stream of which nothing may be lost
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = seconds())]
+    steady: u64,
+    /// How often a machine is killed
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    kills: usize,
+    /// Kill without the load of `iperf3`, which is not needed then
+    #[arg(long)]
+    without_iperf: bool,
 }
 
-/// Why nothing was shown.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A process or file failed.
-    #[error("{what}: {cause}")]
-    Io {
-        /// The action that failed.
-        what: &'static str,
-        /// Why it failed.
-        cause: std::io::Error,
-    },
-    /// Something that is needed is not there.
-    #[error("this needs {0}")]
-    Missing(String),
-    /// A program did not do its work.
-    #[error("{what}: {said}")]
-    Said {
-        /// The program, or what it is about.
-        what: String,
-        /// The fault.
-        said: String,
-    },
-    /// A requirement did not hold.
-    #[error("{}", .0.join("; "))]
-    Broken(Vec<String>),
-    /// A frame could not be made.
-    #[error("making frames: {0}")]
-    Frame(String),
+fn seconds() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(1..=3600)
 }
 
-impl Error {
-    fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
-        move |cause| Error::Io { what, cause }
+/// The programs, and what to do with them.
+#[derive(Debug, Clone, Copy)]
+struct RelayBench<'a> {
+    programs: &'a BenchPrograms,
+    options: &'a RelayBenchOptions,
+}
+
+impl RelayBench<'_> {
+    fn rounds(self) -> usize {
+        self.options.rounds.max(1)
     }
 }
 
-/// A part by its name.
-struct RelayBenchPart {
-    name: &'static str,
-    title: &'static str,
-    run: fn(&RelayBenchOptions, &mut RelayFindingSink<'_>) -> Result<(), Error>,
-}
+type RelayBenchRun = fn(RelayBench<'_>, &mut RelayFindingSink<'_>) -> Result<()>;
 
-const PARTS: [RelayBenchPart; 4] = [
-    RelayBenchPart { name: "works", title: "What people run over a network", run: works::run },
-    RelayBenchPart { name: "speed", title: "How fast the row is", run: speed::run },
-    RelayBenchPart { name: "frames", title: "What a relay takes for a frame", run: frames::run },
-    RelayBenchPart { name: "kills", title: "Kills under load", run: kills::run },
+/// The parts by their names.
+const PARTS: [(&str, &str, RelayBenchRun); 4] = [
+    ("works", "What people run over a network", works::run),
+    ("speed", "How fast the row is", speed::run),
+    ("frames", "What a relay takes for a frame", frames::run),
+    ("kills", "Kills under load", kills::run),
 ];
 
-/// Runs all parts that `options` asks for. `each` is given what comes of them as it comes.
-///
-/// # Errors
-/// [`Error`] where a part cannot run, or something did not hold that has to. A figure that misses
-/// what is demanded of it is shown as one.
-pub fn run(options: &RelayBenchOptions, each: &mut dyn FnMut(&RelayFinding)) -> Result<(), Error> {
+/// Runs all parts that `options` asks for. `each` is given what comes of them as it comes. A figure
+/// that misses what is demanded of it is shown as one; it is an error where something did not hold
+/// that has to.
+pub(crate) fn run(
+    programs: &BenchPrograms,
+    options: &RelayBenchOptions,
+    each: &mut dyn FnMut(&RelayFinding),
+) -> Result<()> {
     let mut show = RelayFindingSink::new(each);
-    let wanted =
-        |part: &&RelayBenchPart| options.only.as_ref().is_none_or(|only| part.name.contains(only));
-    for part in PARTS.iter().filter(wanted) {
-        show.part(part.name, part.title);
-        (part.run)(options, &mut show)?;
+    for (name, title, run) in PARTS {
+        if options.only.as_ref().is_none_or(|only| name.contains(only)) {
+            show.part(name, title);
+            run(RelayBench { programs, options }, &mut show)?;
+        }
     }
     show.finish()
 }

@@ -2,16 +2,15 @@
 //! here is secret.
 
 use sealane_document::agent::{DocumentGroupKeys, StrangerGroup};
-use sealane_document::{
-    DocumentAgent, DocumentQuota, DocumentStore, ShelfKeeper, StoreError, stream_name,
-};
-use sealane_frame::{FrameBuf, FrameError, HeaderFields, PeerTag, seal_frame};
+use sealane_document::{DocumentAgent, DocumentQuota, DocumentStore, ShelfKeeper, stream_name};
+use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_message::DataType;
-use sealane_seal::policy::{Conditions, Policy, PolicyRefusal};
+use sealane_seal::policy::{Conditions, Policy};
 use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, History, Sealer, SigningKey, Slot, Suite, Term,
 };
 
+use crate::failure::{BenchFailure, Result};
 use crate::members::{GROUP, GROUP_ID, draw_context};
 
 /// The application log that lines of class C are kept in.
@@ -33,32 +32,6 @@ struct TeamOrigin {
     policy: Policy,
 }
 
-/// Why a member could not do its part.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    /// A frame was refused.
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A class was refused.
-    #[error(transparent)]
-    Policy(#[from] PolicyRefusal),
-    /// There was no randomness.
-    #[error("the system refused: {0}")]
-    System(#[from] std::io::Error),
-    /// It has no keys, or its slot is none.
-    #[error("this machine seals nothing")]
-    Keyless,
-}
-
-impl From<sealane_seal::Error> for Error {
-    fn from(error: sealane_seal::Error) -> Self {
-        Error::Frame(error.into())
-    }
-}
-
 /// The identity of a machine of a team.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TeamSeat {
@@ -71,8 +44,9 @@ pub(crate) struct TeamSeat {
 
 impl TeamMember {
     /// A machine that has kept nothing yet.
-    pub(crate) fn new(seat: TeamSeat) -> Result<Self, Error> {
-        let slot = Slot::new(seat.slot).ok_or(Error::Keyless)?;
+    pub(crate) fn new(seat: TeamSeat) -> Result<Self> {
+        let slot =
+            Slot::new(seat.slot).ok_or_else(|| BenchFailure::broken("a machine without keys"))?;
         let store = DocumentStore::in_memory(seat.keeper, DocumentQuota::default())?;
         let mut agent = DocumentAgent::new(slot, store, seat.message_bytes);
         let origin = match seat.keeper {
@@ -99,8 +73,9 @@ impl TeamMember {
     }
 
     /// A document as it travels, in the class that the policy gives its type.
-    pub(crate) fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<&[u8], Error> {
-        let origin = self.origin.as_mut().ok_or(Error::Keyless)?;
+    pub(crate) fn seal(&mut self, data_type: DataType, body: &[u8]) -> Result<&[u8]> {
+        let origin =
+            self.origin.as_mut().ok_or_else(|| BenchFailure::broken("a machine without keys"))?;
         let decision = origin.policy.decide(data_type, &Conditions::default());
         let class = origin.policy.class_in(&origin.group, data_type, &decision)?;
         let fields = HeaderFields {
@@ -114,7 +89,7 @@ impl TeamMember {
     }
 
     /// Seals a document and keeps it, so that neighbours are told.
-    pub(crate) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<Vec<u8>, Error> {
+    pub(crate) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<Vec<u8>> {
         let frame = self.seal(data_type, body)?.to_vec();
         self.agent.write(&frame, self.tag)?;
         Ok(frame)
@@ -124,7 +99,7 @@ impl TeamMember {
 /// As the report's recipe has it.
 const SUITE: Suite = Suite::ChaCha20Poly1305;
 
-fn keys(own: Slot, members: u16) -> Result<DocumentGroupKeys, Error> {
+fn keys(own: Slot, members: u16) -> Result<DocumentGroupKeys> {
     let group = Group::new(GROUP_ID, SUITE);
     let secret = EpochSecret::new([1; 32]);
     let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
@@ -136,7 +111,7 @@ fn keys(own: Slot, members: u16) -> Result<DocumentGroupKeys, Error> {
     Ok(DocumentGroupKeys { group, tag: GROUP, own, epochs, terms })
 }
 
-fn signing(slot: Slot) -> Result<SigningKey, Error> {
+fn signing(slot: Slot) -> Result<SigningKey> {
     let [low, high] = slot.number().to_le_bytes();
     let mut seed = [0x5a; 32];
     seed[..2].copy_from_slice(&[low, high]);

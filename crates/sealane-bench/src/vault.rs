@@ -12,66 +12,73 @@ mod small;
 mod tool;
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 
-pub use n2s::work;
+use serde::Serialize;
 
+pub(crate) use n2s::work;
+
+use crate::failure::Result;
+use crate::process::folder;
 use crate::programs::BenchPrograms;
 
 /// The measurement, and where its data is.
-#[derive(Debug, Clone)]
-pub struct VaultBenchOptions {
-    /// The vault, and the report's own pipeline.
-    pub programs: BenchPrograms,
-    /// How often each row is measured; its median is shown.
-    pub rounds: usize,
-    /// Only groups whose name contains this: mixed, small or big.
-    pub only: Option<String>,
-    /// Only tools whose name contains this.
-    pub tool: Option<String>,
-    /// Bytes of the big file.
-    pub big_bytes: u64,
-    /// The folder on the disk to measure. A temporary folder by default.
-    pub data: Option<PathBuf>,
-    /// Further programs to measure, as `borg=/path/to/borg`.
-    pub also: Vec<String>,
-    /// An earlier vault to compare with.
-    pub before: Option<PathBuf>,
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct VaultBenchOptions {
+    /// How often each row is measured
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) rounds: usize,
+    /// Only this group of rows: mixed, small or big
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Only tools whose name contains this, for example sealane or borg
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) tool: Option<String>,
+    /// Bytes of the big file
+    #[arg(long, value_name = "BYTES", default_value_t = 1_000_000_000)]
+    pub(crate) big: u64,
+    /// The folder on the disk to measure [default: the system's temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// A further program, for example borg=/opt/borg/bin/borg
+    #[arg(long, value_name = "NAME=PATH")]
+    pub(crate) also: Vec<String>,
+    /// An earlier `sealane`, which is measured in turns with this one and compared
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) before: Option<PathBuf>,
 }
 
 /// One measurement: what a tool did with one set of data.
-#[derive(Debug, Clone)]
-pub struct VaultBenchRow {
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct VaultBenchRow {
     /// The tool and its settings.
-    pub tool: String,
-    /// Its work.
-    pub what: String,
+    pub(crate) tool: String,
+    pub(crate) what: String,
     /// The median of its rounds, from start to end of the process.
-    pub seconds: f64,
-    /// The spread: fastest and slowest round.
-    pub range: (f64, f64),
-    /// Files that it went through.
-    pub files: u64,
-    /// Bytes that it went through.
-    pub bytes: u64,
+    pub(crate) seconds: f64,
+    fastest: f64,
+    slowest: f64,
+    /// Files and bytes that it went through.
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
     /// Bytes that it added to its store.
-    pub stored: Option<u64>,
-    /// The most memory that it held, in KiB.
-    pub memory_kib: u64,
+    pub(crate) stored: Option<u64>,
+    /// The most memory that it held.
+    pub(crate) memory_kib: u64,
     /// A further note, and the demand.
-    pub note: String,
+    pub(crate) note: String,
 }
 
 impl VaultBenchRow {
     /// The head of the table.
-    pub const HEAD: &str = "what                        tool                              s   \
+    const HEAD: &str = "what                        tool                              s   \
                             fastest   slowest    files/s     MB/s    stored   memory MiB  note";
 }
 
 impl fmt::Display for VaultBenchRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let VaultBenchRow { what, tool, seconds, range: (fastest, slowest), note, .. } = self;
+        let VaultBenchRow { what, tool, seconds, fastest, slowest, note, .. } = self;
         let per_second = |amount: u64| amount as f64 / seconds;
         let (files, rate) = (per_second(self.files), per_second(self.bytes) / 1e6);
         let stored =
@@ -88,50 +95,15 @@ impl fmt::Display for VaultBenchRow {
     }
 }
 
-/// Why nothing could be measured. A tool that is missing is a row's note, not an error.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A process or file failed.
-    #[error("{what}: {cause}")]
-    Io {
-        /// The action that failed.
-        what: String,
-        /// Why it failed.
-        cause: io::Error,
-    },
-    /// A tool ended with an error, or did something else than it was asked for.
-    #[error("{tool} failed: {said}")]
-    Tool {
-        /// Its name.
-        tool: String,
-        /// Its last words.
-        said: String,
-    },
-}
-
-impl Error {
-    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
-        let what = what.into();
-        move |cause| Error::Io { what, cause }
-    }
-}
-
 /// Measures what `options` asks for; each line is shown as it comes.
-///
-/// # Errors
-/// [`Error`] where a tool that is there fails; a slow result is no error.
-pub fn run(
+pub(crate) fn run(
+    programs: &BenchPrograms,
     options: &VaultBenchOptions,
     show: &mut dyn FnMut(&str),
-) -> Result<Vec<VaultBenchRow>, Error> {
-    let folder = match &options.data {
-        Some(data) => tempfile::tempdir_in(data),
-        None => tempfile::tempdir(),
-    };
-    let folder = folder.map_err(Error::io("a temporary folder"))?;
+) -> Result<Vec<VaultBenchRow>> {
+    let folder = folder(options.data.as_deref())?;
     let bench = measure::VaultBench::new(folder.path(), options.rounds);
-    let mut tools = tool::find(options, show);
+    let mut tools = tool::find(programs, options, show);
     tools.retain(|tool| options.tool.as_ref().is_none_or(|only| tool.name.contains(&**only)));
     let wanted = |group: &str| options.only.as_ref().is_none_or(|only| group.contains(&**only));
     show(&format!("{}; {} rounds each, in turns", bench.pinning(), options.rounds));
@@ -148,7 +120,7 @@ pub fn run(
         small::many(&bench, &tools, &mut add)?;
     }
     if wanted("big") {
-        big::run(&bench, &tools, options.big_bytes, &mut add)?;
+        big::run(&bench, &tools, options.big, &mut add)?;
     }
     compared(&rows).iter().for_each(|line| show(line));
     Ok(rows)
@@ -164,8 +136,8 @@ fn compared(rows: &[VaultBenchRow]) -> Vec<String> {
     let line = |now: &VaultBenchRow| {
         let before = before(now)?;
         let verdict = match () {
-            () if now.range.0 > before.range.1 => "slower in every round",
-            () if now.range.1 < before.range.0 => "faster in every round",
+            () if now.fastest > before.slowest => "slower in every round",
+            () if now.slowest < before.fastest => "faster in every round",
             () => "as fast: the rounds overlap",
         };
         let (what, ratio) = (&now.what, now.seconds / before.seconds);
@@ -187,12 +159,9 @@ mod tests {
             tool: tool.to_owned(),
             what: what.to_owned(),
             seconds: median,
-            range: (fastest, slowest),
-            files: 1,
-            bytes: 1,
-            stored: None,
-            memory_kib: 0,
-            note: String::new(),
+            fastest,
+            slowest,
+            ..VaultBenchRow::default()
         }
     }
 

@@ -86,9 +86,14 @@ fn about(text: Option<&clap::builder::StyledStr>) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
+/// The verbs, and the words of other programs for them that the help shows.
 fn verbs(command: &Command) -> Vec<CompletionOffer> {
     let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    shown.map(|verb| CompletionOffer::new(verb.get_name(), about(verb.get_about()))).collect()
+    let offer = |verb: &Command| -> Vec<CompletionOffer> {
+        let words = std::iter::once(verb.get_name()).chain(verb.get_visible_aliases());
+        words.map(|word| CompletionOffer::new(word, about(verb.get_about()))).collect()
+    };
+    shown.flat_map(offer).collect()
 }
 
 fn flags(command: &Command) -> Vec<CompletionOffer> {

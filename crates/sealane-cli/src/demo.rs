@@ -1,44 +1,31 @@
 //! `sealane demo`: the main job on real input, with a crash in the middle.
 //!
-//! A node runs as a process of its own over a fresh folder. This machine's telemetry goes in, one
-//! stream per kind; three consumers read all of it back, each in another codec. Half-way the node
-//! is killed without warning and started again on the same folder. In the end a ledger of what
-//! was acknowledged is compared with what came. Then the same telemetry goes through a sealed
-//! stream, over a relay without keys, and from a member in the field over machines that find each
-//! other to the hub; the node's data go into a vault and back, and all of it is searched for what
-//! it should hide.
+//! A hub runs as a process of its own over a fresh folder. This machine's telemetry goes in, a
+//! stream for each kind, and three consumers read it back, each in another codec. Half-way the hub
+//! is killed without warning and started again on the same folder. Then lines of the README run
+//! over the same hub, and a member in the field writes to it over machines that find each other.
+//! Each part compares what was sent with what came, and searches what it should hide.
 
-mod archive;
 mod field;
-mod ledger;
-mod node;
-mod reader;
 mod relayed;
 mod report;
-mod sealed;
+mod script;
 mod show;
+mod streams;
 mod telemetry;
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-use sealane::{Client, Codec, Publisher, ReceivedMessage, StartPosition};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use sealane::Client;
 
 use crate::args::DemoArgs;
-use crate::limits::{DEMO_SHOW_INTERVAL_MS, MAX_DEMO_HUB_WAIT_MS, MAX_DEMO_STALL_MS};
 use crate::signals::ProcessSignals;
 use crate::{CliFailure, Terminal};
-use ledger::PublishedLedger;
-use node::DemoNodeProcess;
-use reader::{DemoReader, DemoReaderTally};
-use report::{DemoCodecRow, DemoReport, DemoSecrecyReport};
-use sealed::DemoCanaries;
-use show::DemoOutput;
-use telemetry::{DemoMachine, KINDS};
+use report::{DemoClaim, DemoReport};
+use script::{DemoProcess, DemoScript, holding};
+use show::{DemoOutput, count, json};
+use telemetry::{DemoLedger, DemoMachine};
+
+/// Messages that are sealed for the hub.
+const SEALED_MESSAGES: usize = 1000;
 
 /// Runs the demo, tells what happens, and ends with what was claimed and measured.
 ///
@@ -47,24 +34,24 @@ use telemetry::{DemoMachine, KINDS};
 /// back.
 pub async fn run(args: &DemoArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let machine = DemoMachine::find()?;
-    let program = std::env::current_exe().map_err(|e| CliFailure::Demo(e.to_string()))?;
-    let mut signals = ProcessSignals::new().map_err(|error| CliFailure::Demo(error.to_string()))?;
-    let folder = tempfile::Builder::new().prefix("sealane-demo-").tempdir();
-    let folder = folder.map_err(|error| CliFailure::Demo(error.to_string()))?;
-    let node = DemoNodeProcess::start(program, folder.path().to_owned(), None).await?;
-    let stage = DemoStage { machine, folder: folder.path(), show: DemoOutput::new(terminal) };
-    // The node and the folder go with it, also when it is told to stop.
+    let mut signals = ProcessSignals::new().map_err(failed)?;
+    let folder = tempfile::Builder::new().prefix("sealane-demo-").tempdir().map_err(failed)?;
+    let mut script = DemoScript::new(folder.path().to_owned())?;
+    let hub = DemoProcess::start_hub(&mut script, "127.0.0.1:0").await?;
+    let (words, report) = (DemoCanaries::new()?, DemoReport::default());
+    let stage = DemoStage { machine, script, words, show: DemoOutput::new(terminal), report };
+    // The processes and the folder go with it, also when it is told to stop.
     let report = tokio::select! {
-        report = stage.play(args, node) => report?,
+        report = stage.play(args, hub) => report?,
         () = signals.end() => {
             return Err(CliFailure::Demo("it was told to stop; it has left nothing behind".into()));
         }
     };
     report.show(terminal)?;
-    if report.shows() {
+    if report.is_readable() {
         return Err(CliFailure::Demo("what was sealed could be read where it is kept".into()));
     }
-    match report.lost() {
+    match report.lost {
         0 => Ok(()),
         lost => {
             eprintln!("sealane: the node's data stay in {}", folder.keep().display());
@@ -73,225 +60,150 @@ pub async fn run(args: &DemoArgs, terminal: &mut Terminal) -> Result<(), CliFail
     }
 }
 
+fn failed(error: impl std::fmt::Display) -> CliFailure {
+    CliFailure::Demo(error.to_string())
+}
+
+/// Words that are looked for in what the processes have written.
+struct DemoCanaries {
+    /// Published as it is.
+    open: String,
+    /// Published sealed.
+    hidden: String,
+}
+
+impl DemoCanaries {
+    /// Two words that are nowhere by chance.
+    fn new() -> Result<Self, CliFailure> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(failed)?;
+        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { open: format!("open-{digits}"), hidden: format!("sealed-{digits}") })
+    }
+}
+
 /// The state that all parts of the demo use.
 struct DemoStage<'a> {
     machine: DemoMachine,
-    folder: &'a Path,
+    script: DemoScript,
+    words: DemoCanaries,
     show: DemoOutput<'a>,
+    report: DemoReport,
 }
 
 impl DemoStage<'_> {
-    async fn play(
-        mut self,
-        args: &DemoArgs,
-        mut node: DemoNodeProcess,
-    ) -> Result<DemoReport, CliFailure> {
-        self.show.part("This machine's telemetry, in three codecs")?;
-        let (version, address, pid) = (node.version(), node.address(), node.pid());
-        self.show.line(format_args!("node {version} at {address}, process {pid}"))?;
-        let readers = DemoConsumers::start(&node, &self.machine).await?;
-        let mut source = TelemetrySource::open(&node, &self.machine).await?;
-        source.sample(&self.machine).await?;
-        source.flush().await?;
-        self.one_in_three(node.address()).await?;
-
-        self.show.tell("")?;
-        let began = Instant::now();
-        let half = args.length / 2;
-        self.publish(&mut source, &readers, args.every, || began.elapsed() < half).await?;
-        node.kill()?;
-        let killed = Instant::now();
-        self.show.part("kill -9 while it publishes")?;
-        self.show.now(format_args!("process {} was killed; publishing goes on", node.pid()))?;
-        // Publishing goes on while nobody answers: what is queued then is what a crash endangers.
-        let restart = tokio::spawn(node.restart());
-        self.publish(&mut source, &readers, args.every, || !restart.is_finished()).await?;
-        let node = restart.await.map_err(|error| CliFailure::Demo(error.to_string()))??;
-        let down = node.began() - killed;
-        let ms = down.as_secs_f64() * 1e3;
-        let again = format!("process {} answered after {ms:.0} ms, on the same data", node.pid());
-        self.show.now(again)?;
-        self.publish(&mut source, &readers, args.every, || began.elapsed() < args.length).await?;
-        source.flush().await?;
-        let tallies = readers.finish(source.ledger.len()).await?;
-        let rows = Codec::AT_REST.into_iter().zip(tallies);
-        let rows =
-            rows.map(|(codec, tally)| DemoCodecRow::new(codec, tally, &source.ledger)).collect();
-        let hidden = self.hide(node).await?;
-        Ok(DemoReport { acknowledged: source.acknowledged, down, rows, hidden })
-    }
-
-    /// Shows one message as three readers get it.
-    async fn one_in_three(&mut self, hub: &str) -> Result<(), CliFailure> {
-        let topic = self.machine.topic(KINDS[0]);
-        self.show.line(format_args!("the first message of {topic}, as three readers get it:"))?;
-        for codec in Codec::AT_REST {
-            let client = Client::connect(hub)?.with_codec(codec)?;
-            let page = client.read(&topic, StartPosition::First, 1).await?;
-            for ReceivedMessage { codec, envelope, .. } in &page.messages {
-                let shown = show::bytes(*codec, envelope);
-                let (name, size) = (codec.name(), envelope.len());
-                self.show.line(format_args!("  {name:<8} {size:>4} B  {shown}"))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Samples and sends as long as it is to, and shows what comes back.
-    async fn publish(
-        &mut self,
-        source: &mut TelemetrySource,
-        readers: &DemoConsumers,
-        every: Duration,
-        goes_on: impl Fn() -> bool,
-    ) -> Result<(), CliFailure> {
-        let mut shown = Instant::now();
-        let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        while goes_on() {
-            ticks.tick().await;
-            source.sample(&self.machine).await?;
-            if shown.elapsed() >= Duration::from_millis(DEMO_SHOW_INTERVAL_MS) {
-                shown = Instant::now();
-                self.progress(source.ledger.len(), readers)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn progress(&mut self, sent: usize, readers: &DemoConsumers) -> Result<(), CliFailure> {
-        let latest = readers.latest.borrow().clone();
-        let (sent, read) = (show::count(sent as u64), show::count(readers.least()));
-        let Some(message) = latest else { return Ok(()) };
-        let value = message.value()?;
-        let kind = message.stream.as_str().rsplit('/').next().unwrap_or_default();
-        let data = value.field(kind).map(show::json).unwrap_or_default();
-        let offset = message.offset;
-        self.show.now(format_args!("{sent:>6} sent {read:>6} read   {kind} #{offset}  {data}"))
-    }
-
-    /// The same telemetry through a sealed stream, and the node's data into a vault and back.
-    async fn hide(&mut self, mut node: DemoNodeProcess) -> Result<DemoSecrecyReport, CliFailure> {
-        self.show.part("The same telemetry, sealed for a group of two machines")?;
-        let words = DemoCanaries::new()?;
-        let keys = self.folder.join("keys");
-        let sealed = sealed::run(node.address(), &self.machine, &keys, &words).await?;
-        self.show.line(format_args!("the hub keeps   {}", sealed.kept))?;
-        self.show.line(format_args!("                {}", sealed.body))?;
-        self.show.line(format_args!("a member reads  {}", sealed.opened))?;
+    async fn play(mut self, args: &DemoArgs, hub: DemoProcess) -> Result<DemoReport, CliFailure> {
+        let mut hub = self.stream(args, hub).await?;
+        let sealed_us = self.seal().await?;
         self.show.part("The same telemetry, over a relay that holds no key")?;
-        let keys = self.folder.join("relayed");
+        let (keys, word) = (self.script.path("relayed"), &self.words.hidden);
         let machine = &self.machine;
-        let relayed = tokio::task::block_in_place(|| relayed::run(machine, &keys, &words.hidden))?;
-        self.show.line(format_args!("{}", relayed.told()))?;
+        let relayed = tokio::task::block_in_place(|| relayed::run(machine, &keys, word))?;
+        self.show.line(relayed.told())?;
         self.show.part("From the field to the cloud, over machines that find each other")?;
-        let field = self.folder.join("field");
-        let field = field::run(node.address(), &self.machine, &field, &words).await?;
-        self.show.line(format_args!("{}", field.told()))?;
-        node.kill()?;
-        self.show.part("The node's data, into an encrypted vault and back")?;
-        let data = self.folder.join("data");
-        let open_found = sealed::holding(&data, &words.open)?;
-        let sealed_found = sealed::holding(&data, &words.hidden)?;
-        let vault = self.folder.join("vault");
-        let kept = tokio::task::block_in_place(|| archive::run(&data, &vault, &words.open));
-        let archive = kept?;
-        self.show.line(format_args!("{}", archive.told()))?;
-        Ok(DemoSecrecyReport { sealed, relayed, field, open_found, sealed_found, archive })
-    }
-}
-
-/// Where the telemetry comes from, and what was sent of it.
-struct TelemetrySource {
-    publishers: Vec<Publisher>,
-    ledger: PublishedLedger,
-    /// Messages that the node has answered for.
-    acknowledged: u64,
-}
-
-impl TelemetrySource {
-    async fn open(node: &DemoNodeProcess, machine: &DemoMachine) -> Result<Self, CliFailure> {
-        let client =
-            Client::connect(node.address())?.patience(Duration::from_millis(MAX_DEMO_HUB_WAIT_MS));
-        let publishers = KINDS.iter().map(|kind| client.publisher(&machine.topic(kind)));
-        let publishers = publishers.collect::<Result<_, _>>()?;
-        Ok(Self { publishers, ledger: PublishedLedger::default(), acknowledged: 0 })
+        let (folder, word) = (self.script.path("field"), &self.words.hidden);
+        let field = field::run(&self.script, &self.machine, &folder, word).await?;
+        self.show.line(field.told())?;
+        hub.end();
+        self.hub_hides(sealed_us)?;
+        relayed.add_to(&mut self.report);
+        field.add_to(&mut self.report);
+        self.keep().await?;
+        Ok(self.report)
     }
 
-    /// One measurement of each kind.
-    async fn sample(&mut self, machine: &DemoMachine) -> Result<(), CliFailure> {
-        for (kind, publisher) in KINDS.iter().zip(&self.publishers) {
-            let (id, envelope) = machine.sample(kind, self.ledger.len())?;
-            self.ledger.add(id, &envelope);
-            publisher.send(&envelope).await?;
-        }
-        Ok(())
-    }
-
-    /// Waits until all of it is stored.
-    async fn flush(&mut self) -> Result<(), CliFailure> {
-        self.acknowledged = 0;
-        for publisher in &self.publishers {
-            self.acknowledged += publisher.flush().await?.messages;
-        }
-        let (sent, acknowledged) = (self.ledger.len() as u64, self.acknowledged);
-        if acknowledged != sent {
-            let cause = format!("{sent} messages were sent, {acknowledged} acknowledged");
-            return Err(CliFailure::Demo(cause));
-        }
-        Ok(())
-    }
-}
-
-/// A consumer for each codec.
-struct DemoConsumers {
-    counts: Vec<Arc<AtomicU64>>,
-    /// The newest message of the first of them.
-    latest: watch::Receiver<Option<ReceivedMessage>>,
-    tasks: Vec<JoinHandle<Result<DemoReaderTally, sealane::Error>>>,
-    stop: watch::Sender<bool>,
-}
-
-impl DemoConsumers {
-    async fn start(node: &DemoNodeProcess, machine: &DemoMachine) -> Result<Self, CliFailure> {
-        let (stop, stopped) = watch::channel(false);
-        let (mut counts, mut tasks) = (Vec::new(), Vec::new());
-        let (shown, latest) = watch::channel(None);
-        for codec in Codec::AT_REST {
-            let client = Client::connect(node.address())?;
-            let reader = DemoReader::join(&client, &machine.topic("*"), codec).await?;
-            counts.push(reader.count());
-            let shown = (codec == Codec::Json).then(|| shown.clone());
-            tasks.push(tokio::spawn(reader.run(stopped.clone(), shown)));
-        }
-        Ok(Self { counts, latest, tasks, stop })
-    }
-
-    /// How many messages the slowest has got.
-    fn least(&self) -> u64 {
-        let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
-        counts.min().unwrap_or(0)
-    }
-
-    /// Waits until each has everything, or nothing more comes.
-    async fn finish(self, all: usize) -> Result<Vec<DemoReaderTally>, CliFailure> {
-        let all = u64::try_from(all).unwrap_or(u64::MAX);
-        let counts = || self.counts.iter().map(|count| count.load(Ordering::Relaxed));
-        let (mut seen, mut moved) = (0, Instant::now());
-        let patience = Duration::from_millis(MAX_DEMO_STALL_MS);
-        while counts().any(|count| count < all) && moved.elapsed() < patience {
-            let now = counts().sum();
-            if seen != now {
-                (seen, moved) = (now, Instant::now());
+    /// Seals for a group of two machines, as the README does; gives microseconds of a message.
+    async fn seal(&mut self) -> Result<f64, CliFailure> {
+        self.show.part("The same telemetry, sealed for a group of two machines")?;
+        let note = DemoMachine::note(&self.words.open);
+        Client::connect(&self.script.hub)?.publish("demo/open", &note).await?;
+        for (who, words, file) in [
+            ("gateway", "key new gateway", None),
+            ("gateway", "group new demo", None),
+            ("dashboard", "key new dashboard", None),
+            ("dashboard", "key card", Some("dashboard.card")),
+            ("gateway", "group invite demo dashboard.card", Some("dashboard.invite")),
+            ("dashboard", "group join dashboard.invite", None),
+        ] {
+            let said = self.script.run(who, words, &[]).await?;
+            if let Some(file) = file {
+                std::fs::write(self.script.path(file), said).map_err(failed)?;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Readers that have failed are gone already.
-        let _ = self.stop.send(true);
-        let mut tallies = Vec::new();
-        for task in self.tasks {
-            tallies.push(task.await.map_err(|error| CliFailure::Demo(error.to_string()))??);
+        let (mut sent, mut lines) = (DemoLedger::default(), Vec::new());
+        for number in 0..SEALED_MESSAGES {
+            let envelope = self.machine.sample_with(number, &self.words.hidden)?;
+            lines.extend(json(&envelope).into_bytes());
+            lines.push(b'\n');
+            sent.add(&envelope);
         }
-        Ok(tallies)
+        let began = std::time::Instant::now();
+        self.line("gateway", "pub demo/sealed - --group demo --type vitals", &lines).await?;
+        let words = "sub demo/sealed --from first --until-end --group demo --raw";
+        let opened = self.line("dashboard", words, &[]).await?;
+        let us = began.elapsed().as_secs_f64() * 1e6 / SEALED_MESSAGES as f64;
+        self.report.lost += sent.missing(&DemoLedger::of_lines(&opened));
+        let kept = self.line("hub", "sub demo/sealed --from first -n 1", &[]).await?;
+        self.show.line(format_args!("the hub keeps   {}", kept.trim()))?;
+        let first = opened.lines().next().unwrap_or_default();
+        self.show.line(format_args!("a member reads  {first}"))?;
+        Ok(us)
+    }
+
+    /// Shows a line of the README, and runs it.
+    async fn line(&mut self, who: &str, words: &str, input: &[u8]) -> Result<String, CliFailure> {
+        self.show.line(format_args!("{who}$ sealane {words}"))?;
+        let said = self.script.run(who, words, input).await?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Searches the hub's files, which a hub that runs still writes.
+    fn hub_hides(&mut self, sealed_us: f64) -> Result<(), CliFailure> {
+        let data = self.script.path("data");
+        let (hidden, open) =
+            (holding(&data, &self.words.hidden)?, holding(&data, &self.words.open)?);
+        let messages = SEALED_MESSAGES as u64;
+        let figures = [("sealed", messages), ("sealedFound", hidden), ("openFound", open)];
+        self.report.figures.extend(figures.map(|(name, value)| (name, value.into())));
+        self.report.searched(hidden, open);
+        self.report.claims.push(DemoClaim {
+            claim: "The hub cannot read what members seal.",
+            measured: format!(
+                "{} messages sealed, stored, read and opened, {sealed_us:.0} us each. A word that \
+                 was sealed stands in {hidden} of the node's files, one that was published in the \
+                 open in {open}.",
+                count(messages)
+            ),
+        });
+        Ok(())
+    }
+
+    /// The hub's data into an encrypted vault and back, as the README does.
+    async fn keep(&mut self) -> Result<(), CliFailure> {
+        self.show.part("The node's data, into an encrypted vault and back")?;
+        let began = std::time::Instant::now();
+        self.line("hub", "vault init --no-recovery", &[]).await?;
+        let put = self.line("hub", "--json vault put data", &[]).await?;
+        let drill = self.line("hub", "--json vault drill --all", &[]).await?;
+        let number = |said: &str, name: &str| {
+            let value = sealane_codec::decode(sealane::Codec::Json, said.trim().as_bytes()).ok();
+            value.and_then(|value| value.field(name)?.as_u64()).unwrap_or_default()
+        };
+        let files = number(&put, "files");
+        // A file that the vault did not take, or did not give back, is lost.
+        let proven = number(&drill, "files").saturating_sub(number(&drill, "failed"));
+        let found = holding(&self.script.path("vault"), &self.words.open)?;
+        self.report.lost += files.saturating_sub(proven);
+        self.report.shown += found;
+        self.report.figures.extend([("vaultFiles", proven.into()), ("vaultFound", found.into())]);
+        self.report.claims.push(DemoClaim {
+            claim: "The vault gives back what it took, and its store cannot read it.",
+            measured: format!(
+                "{proven} of {files} files came back as they were, in {:.1} s. The word that was \
+                 published in the open stands in {found} of its objects.",
+                began.elapsed().as_secs_f64()
+            ),
+        });
+        Ok(())
     }
 }

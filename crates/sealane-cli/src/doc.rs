@@ -5,6 +5,7 @@ use std::path::Path;
 
 use sealane::{Codec, DataType, DocumentWriteOutcome, DocumentsClient, EmergencyRequest, Value};
 use sealane_machine::MachineConfig;
+use sealane_message::time::whole_ms;
 
 use crate::args::doc::{DocArgs, DocVerb, EmergencyArgs, EmergencyCallArgs, EmergencyVerb};
 use crate::terminal::{map, one_line};
@@ -87,7 +88,7 @@ fn written(written: DocumentWriteOutcome, terminal: &mut Terminal) -> Result<(),
     };
     if terminal.json() {
         let mut fields = vec![("done", wait.is_none().into())];
-        let wait_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        let wait_ms = wait.map(whole_ms);
         fields.extend(wait_ms.map(|wait_ms| ("waitMs", wait_ms.into())));
         return terminal.record(fields);
     }

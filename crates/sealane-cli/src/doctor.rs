@@ -11,6 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use sealane::{Client, ConsumerInfo, HubError};
 use sealane_message::Pattern;
 use sealane_node::access::{AccessToken, TokenFile, TokenRight};
+use sealane_stream::ShareHeld;
 
 use crate::args::operate::DoctorArgs;
 use crate::colour::ColourTone;
@@ -20,7 +21,7 @@ use crate::limits::{MAX_NAMED_CONSUMERS, MIN_DOCTOR_COLUMNS};
 use crate::terminal::wrap;
 use crate::times::{count, show_bytes, show_duration};
 use crate::token::ORDERS_OPEN;
-use crate::{CliFailure, Terminal, consumer, stream};
+use crate::{CliFailure, Terminal, consumer, stream, token};
 
 /// Room below which a disk counts as nearly full.
 const LITTLE_ROOM_BYTES: u64 = 64 << 20;
@@ -285,6 +286,7 @@ fn tokens(data: &Path, findings: &mut DoctorFindings) {
         Ok(tokens) => {
             let mode = path.metadata().map_or(0, |found| found.permissions().mode() & 0o077);
             let said = format!("{}", tokens.iter().count());
+            full_shares(data, &tokens, findings);
             if mode == 0 {
                 findings.good("tokens", said);
                 tokens.iter().for_each(|token| open_patterns(token, findings));
@@ -294,6 +296,23 @@ fn tokens(data: &Path, findings: &mut DoctorFindings) {
             }
         }
         Err(error) => findings.bad("tokens", error.to_string()),
+    }
+}
+
+/// Percent of a share from which on it counts as nearly taken.
+const NEARLY_TAKEN: u64 = 90;
+
+/// Finds shares that are taken, or nearly: their tokens are refused, or lose their oldest.
+fn full_shares(data: &Path, tokens: &TokenFile, findings: &mut DoctorFindings) {
+    // A store that cannot be read has a finding of its own.
+    let Ok(held) = sealane_stream::owned(data) else { return };
+    let rules = tokens.share_rules();
+    let all = tokens.iter().flat_map(|token| token::shares(token.name(), &rules, &held));
+    for ShareHeld { owner, kind, held, limit, .. } in all {
+        if held > 0 && held.saturating_mul(100) >= limit.saturating_mul(NEARLY_TAKEN) {
+            let said = format!("{owner} has {held} of its {limit} {}", kind.what());
+            findings.warning("shares", said);
+        }
     }
 }
 
@@ -352,7 +371,10 @@ async fn at_the_hub(client: &Client, findings: &mut DoctorFindings) {
     let (mine, theirs) = (env!("CARGO_PKG_VERSION"), &health.version);
     let took = begun.elapsed().as_micros();
     let said = format!("{}, {} after {took} us", client.address(), health.status);
-    if mine == theirs {
+    if let Some(cause) = &health.cause {
+        // A hub that stores nothing answers, reads and removes all the same.
+        findings.bad("hub", format!("{said}: {cause}"));
+    } else if mine == theirs {
         findings.good("hub", said);
     } else {
         findings.warning("hub", format!("{said}; it is {theirs}, this program {mine}"));

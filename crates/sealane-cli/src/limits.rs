@@ -58,6 +58,8 @@ sealane_message::limits! {
     MAX_PRINTED: usize = 256, "messages";
     /// Columns of a topic below which `top` does not cut it.
     MIN_TOP_TOPIC_COLUMNS: usize = 12, "columns";
+    /// Objects of a vault that are skipped for one reason and named one by one. More are summed up.
+    MAX_VAULT_ALIKE: usize = 8, "objects";
     /// How long the work of a vault takes before it shows a bar.
     VAULT_BAR_DELAY_MS: u64 = 500, "milliseconds";
     /// How often that bar changes.

@@ -1,6 +1,7 @@
 //! `sealane relay`, and how each verb runs a machine until it is asked to end.
 
-use sealane::{GroupMember, KeyFolder, Value};
+use sealane::{KeyFolder, Value};
+use sealane_group::GroupMembership;
 use sealane_link::{DropReason, FrameTally, LinkConfig, UnitVolume};
 use sealane_machine::{
     DaemonRole, Machine, MachineConfig, MachineEnd, MachineHandle, MachineKeys, WaitingFrames,
@@ -69,13 +70,13 @@ pub(crate) async fn carry(
 pub(crate) fn mesh_member(
     config: &MachineConfig,
     keys: &KeysArgs,
-) -> Result<Option<GroupMember>, CliFailure> {
+) -> Result<Option<GroupMembership>, CliFailure> {
     let Some(routing) = &config.links.routing else { return Ok(None) };
-    Ok(Some(open(&mesh_keys(config, keys))?.group(&routing.group)?))
+    Ok(Some(open(&mesh_keys(config, keys))?.group(&routing.group)?.into()))
 }
 
 /// The same if the folder is there and needs no passphrase.
-pub(crate) fn open_mesh_member(config: &MachineConfig, keys: &KeysArgs) -> Option<GroupMember> {
+pub(crate) fn open_mesh_member(config: &MachineConfig, keys: &KeysArgs) -> Option<GroupMembership> {
     let is_open = !KeyFolder::is_protected(&root(&mesh_keys(config, keys))).ok()?;
     is_open.then(|| mesh_member(config, keys).ok()).flatten().flatten()
 }

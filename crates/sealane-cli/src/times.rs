@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane::StartPosition;
+pub use sealane_group::now_ms;
 use sealane_message::InputError;
 
 /// `5s`, `1h 30m`, `250ms`.
@@ -116,12 +117,6 @@ fn spaced(text: &str) -> String {
         format!("{number}{blank}{unit}")
     };
     text.split(' ').map(part).collect::<Vec<_>>().join(" ")
-}
-
-/// Milliseconds since 1970-01-01 UTC, by this machine's clock.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Unix milliseconds as RFC 3339 in UTC; `-` for 0, which means never.

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use sealane::Value;
 use sealane_message::{Pattern, Topic};
 use sealane_node::access::{AccessToken, TokenFile, TokenRight, TokenRights, TokenSecret};
+use sealane_stream::{OwnShares, OwnedRows, ShareHeld, ShareKind, ShareRules};
 
 use crate::args::token::{TokenArgs as Args, TokenNew, TokenVerb};
 use crate::colour::warn;
@@ -61,7 +62,9 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Cl
     getrandom::fill(&mut random).map_err(|e| CliFailure::Runtime(std::io::Error::other(e)))?;
     let secret = TokenSecret::new(random);
     let expires = new.expires.map(|after| SystemTime::now() + after);
-    TokenFile::add(folder, &new.name, &secret, rights, expires)?;
+    let chosen = new.share.iter();
+    let shares = chosen.fold(OwnShares::default(), |own, (kind, limit)| own.with(*kind, *limit));
+    TokenFile::add_with(folder, &new.name, &secret, (rights, shares), expires)?;
     if let Some(path) = &new.to {
         return keep(path, &secret);
     }
@@ -87,9 +90,13 @@ fn keep(path: &Path, secret: &TokenSecret) -> Result<(), CliFailure> {
 
 fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let tokens = TokenFile::read(&TokenFile::path(folder))?;
+    // Without a store nobody holds anything yet.
+    let held = sealane_stream::owned(folder).unwrap_or_default();
+    let rules = tokens.share_rules();
     for token in tokens.iter() {
+        let shares = shares(token.name(), &rules, &held);
         if terminal.json() {
-            terminal.record(fields(token))?;
+            terminal.record(fields(token, &shares))?;
         } else {
             terminal.line(format_args!("{}{}", token.name(), until(token)))?;
             for right in TokenRight::ALL {
@@ -99,6 +106,13 @@ fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), CliFailure> {
             }
             if token.rights().observe {
                 terminal.line("  observe")?;
+            }
+            let is_chosen = |kind| token.shares().of(kind).is_some();
+            for ShareHeld { kind, held, limit, .. } in shares {
+                if held > 0 || is_chosen(kind) {
+                    let name = kind.name();
+                    terminal.line(format_args!("  {:<9}{name}: {held} of {limit}", "share"))?;
+                }
             }
         }
     }
@@ -129,7 +143,19 @@ fn until(token: &AccessToken) -> String {
     format!("  {said} {}", humantime::format_rfc3339_seconds(expires))
 }
 
-fn fields(token: &AccessToken) -> Vec<(&'static str, Value)> {
+/// The stored shares of a token: how much it holds and may hold of each.
+pub(crate) fn shares(name: &str, rules: &ShareRules, held: &[OwnedRows]) -> Vec<ShareHeld> {
+    let of = |kind| {
+        let found = held.iter().find(|rows| rows.owner == name && rows.kind == kind);
+        let (owner, held) = (name.to_owned(), found.map_or(0, |rows| rows.count));
+        ShareHeld { owner, kind, held, limit: rules.limit(name, kind), refused: 0 }
+    };
+    // Only the node knows what is in flight now: `/metrics` says it.
+    let is_stored = |kind: &ShareKind| *kind != ShareKind::InFlight;
+    ShareKind::ALL.into_iter().filter(is_stored).map(of).collect()
+}
+
+fn fields(token: &AccessToken, shares: &[ShareHeld]) -> Vec<(&'static str, Value)> {
     let mut fields = vec![("name", token.name().into())];
     for right in TokenRight::ALL {
         let patterns = token.rights().of(right).iter();
@@ -137,6 +163,11 @@ fn fields(token: &AccessToken) -> Vec<(&'static str, Value)> {
         fields.push((right.name(), Value::Array(patterns)));
     }
     fields.push(("observe", token.rights().observe.into()));
+    let share = |of: &ShareHeld| {
+        let both = vec![("held".into(), of.held.into()), ("limit".into(), of.limit.into())];
+        (of.kind.name().into(), Value::Map(both))
+    };
+    fields.push(("shares", Value::Map(shares.iter().map(share).collect())));
     fields.push(("valid", token.is_valid(SystemTime::now()).into()));
     if let Some(expires) = token.expires() {
         let since = expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

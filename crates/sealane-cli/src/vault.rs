@@ -1,6 +1,8 @@
 //! `sealane vault`.
 
 mod care;
+mod diff;
+mod dump;
 mod get;
 mod key;
 mod list;
@@ -11,6 +13,7 @@ mod rotate;
 mod show;
 mod unlock;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,7 +22,9 @@ use sealane_vault::{Error, GetOptions, SkippedItem, Snapshot, SnapshotSelector, 
 
 use crate::args::vault::{self as args, VaultVerb};
 use crate::colour::warn;
+use crate::limits::MAX_VAULT_ALIKE;
 use crate::terminal::one_line;
+use crate::times::count;
 use crate::{CliFailure, Terminal};
 
 pub(crate) use unlock::VaultAccess;
@@ -46,10 +51,13 @@ fn verb(
         VaultVerb::Ls(ls) => list::run(ls, location, terminal),
         VaultVerb::Find(find) => list::find(find, location, terminal),
         VaultVerb::Status => show::status(location, terminal),
-        VaultVerb::Verify { read_data } => care::verify(*read_data, location, terminal),
+        VaultVerb::Verify(verify) => care::verify(verify, location, terminal),
         VaultVerb::Repair { paths } => repair::run(paths, location, terminal),
         VaultVerb::Drill(drill) => care::drill(drill, location, terminal),
         VaultVerb::Prune(prune) => prune::run(prune, location, terminal),
+        VaultVerb::Forget(forget) => prune::forget(forget, location, terminal),
+        VaultVerb::Diff(diff) => diff::run(diff, location, terminal),
+        VaultVerb::Dump(dump) => dump::run(dump, location, terminal),
         VaultVerb::Recover { to, snapshot, paths, trust } => {
             let options = GetOptions {
                 paths: wanted(paths),
@@ -96,9 +104,35 @@ fn snapshot(
 
 /// Prints what was found since the warnings that are known.
 fn warn_anew(vault: &Vault, known: &[SkippedItem]) {
-    for warning in vault.warnings().iter().filter(|warning| !known.contains(warning)) {
-        warn(format_args!("`{}`: {}", warning.path, warning.reason));
+    let mut warnings = vault.warnings();
+    warnings.retain(|warning| !known.contains(warning));
+    told(&warnings).iter().for_each(|line| warn(one_line(line)));
+}
+
+/// A line for each item that was skipped. Of many that are alike one line names the first three.
+fn told(items: &[SkippedItem]) -> Vec<String> {
+    let mut kinds: Vec<(String, Vec<&SkippedItem>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for item in items {
+        let folder = item.path.split('/').next().unwrap_or_default();
+        let kind = format!("{folder}: {}", item.reason.replace(&item.path, ""));
+        let at = *places.entry(kind.clone()).or_insert(kinds.len());
+        match kinds.get_mut(at) {
+            Some((_, alike)) => alike.push(item),
+            None => kinds.push((kind, vec![item])),
+        }
     }
+    let line = |item: &&SkippedItem| format!("`{}`: {}", item.path, item.reason);
+    let lines = kinds.iter().flat_map(|(_, alike)| match alike.as_slice() {
+        [first, second, third, ..] if alike.len() > MAX_VAULT_ALIKE => {
+            let named = [second, third].map(|item| format!("`{}`", item.path)).join(", ");
+            let count = count(alike.len() as u64, "objects");
+            let SkippedItem { path, reason } = first;
+            vec![format!("{count} alike, the first three: `{path}`, {named}: {reason}")]
+        }
+        few => few.iter().map(line).collect(),
+    });
+    lines.collect()
 }
 
 fn whose(args: &args::SnapshotOwnerArgs) -> SnapshotSelector {
@@ -124,15 +158,15 @@ fn wanted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Vec<u8>> {
 
 /// Names what was left out; that is a failure in the end.
 fn skipped(skipped: &[SkippedItem], terminal: &mut Terminal) -> Result<(), CliFailure> {
-    for skipped in skipped {
-        if terminal.json() {
+    if terminal.json() {
+        for skipped in skipped {
             terminal.record(vec![
                 ("skipped", Value::from(skipped.path.as_str())),
                 ("reason", Value::from(skipped.reason.as_str())),
             ])?;
-        } else {
-            eprintln!("sealane: skipped `{}`: {}", skipped.path, skipped.reason);
         }
+    } else {
+        told(skipped).iter().for_each(|line| eprintln!("sealane: skipped {}", one_line(line)));
     }
     match skipped.len() {
         0 => Ok(()),
@@ -177,4 +211,30 @@ fn time(time_ns: i64) -> String {
 fn secret_line(path: &Path) -> Result<zeroize::Zeroizing<String>, CliFailure> {
     let standard_input = Path::new("/dev/stdin");
     crate::passphrase::first_line(if path.as_os_str() == "-" { standard_input } else { path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_that_are_alike_are_one_line() {
+        let item = |path: String| {
+            let reason = format!("`{path}` is no link [SL-VAULT-06]");
+            SkippedItem { path, reason }
+        };
+        let junk = |count: usize| (0..count).map(|at| item(format!("snapshots/junk{at}")));
+        let mut items: Vec<SkippedItem> = junk(MAX_VAULT_ALIKE).collect();
+        assert_eq!(told(&items).len(), MAX_VAULT_ALIKE);
+        items = junk(5000).collect();
+        items.insert(7, item("keys/readme".to_owned()));
+        let told = told(&items);
+        assert_eq!(told.len(), 2);
+        assert_eq!(
+            told[0],
+            "5000 objects alike, the first three: `snapshots/junk0`, `snapshots/junk1`, \
+             `snapshots/junk2`: `snapshots/junk0` is no link [SL-VAULT-06]"
+        );
+        assert_eq!(told[1], "`keys/readme`: `keys/readme` is no link [SL-VAULT-06]");
+    }
 }

@@ -27,6 +27,7 @@ use sealane_message::limits::{MAX_ATTACHMENTS, MAX_HANDLE_BYTES, MAX_MENTIONS, M
 
 pub use error::{ERRORS, EventError};
 
+use content::text;
 use read::MapReader;
 use write::MapWriter;
 
@@ -188,14 +189,6 @@ fn read_event<'a>(input: &mut DatumInput<'a>) -> Result<Event<'a>, EventError> {
 /// The event that the action is about.
 fn of(map: &mut MapReader<'_, '_>) -> Result<Reference, EventError> {
     map.need(key::OF, "of")?.reference("of")
-}
-
-fn text<'a>(
-    map: &mut MapReader<'_, 'a>,
-    key: u8,
-    name: &'static str,
-) -> Result<Cow<'a, str>, EventError> {
-    Ok(Cow::Borrowed(map.need(key, name)?.text(name)?))
 }
 
 fn handle<'a>(

@@ -9,6 +9,7 @@ mod words;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use sealane_frame::machine::DocumentAudience;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_message::DataType;
 use sealane_message::document::EmergencyCall;
@@ -39,23 +40,11 @@ pub struct DocumentNeighbour {
     pub is_proven: bool,
 }
 
-/// Which neighbours a message is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ExchangeAudience {
-    /// One.
-    One(Slot),
-    /// All, or all but the one that has brought what the message is about.
-    All {
-        /// That one.
-        but: Option<Slot>,
-    },
-}
-
 /// A message for neighbours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeMessage {
     /// The receivers.
-    pub to: ExchangeAudience,
+    pub to: DocumentAudience,
     /// Whether frames of urgent types are in it.
     pub is_urgent: bool,
     /// The message.
@@ -368,7 +357,7 @@ impl DocumentAgent {
         }
         if peer.is_due(ours, digest, is_first) {
             for group in self.told_groups() {
-                self.outbox.say(OutboxMessage::Overview { to: ExchangeAudience::One(by), group });
+                self.outbox.say(OutboxMessage::Overview { to: DocumentAudience::One(by), group });
             }
         }
     }
@@ -498,7 +487,7 @@ impl DocumentAgent {
     fn news(&mut self, at: DocumentCursor, by: Option<Slot>) {
         self.digest = None;
         let is_urgent = self.store.is_urgent(at);
-        self.outbox.give(at, ExchangeAudience::All { but: by }, is_urgent, ForwardReason::News);
+        self.outbox.give(at, DocumentAudience::All { but: by }, is_urgent, ForwardReason::News);
     }
 
     /// The digest for hellos: a hash of all frames that are held.

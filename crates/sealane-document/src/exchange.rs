@@ -33,7 +33,7 @@ mod sort {
 }
 
 pub use frames::read_frames;
-pub(crate) use frames::{FRAMES_HEAD_BYTES, frames_message, put_frame, relay_bytes};
+pub(crate) use frames::{FRAMES_HEAD_BYTES, KEPT_HOPS, frames_message, put_frame};
 pub(crate) use shown::{WantedFrame, is_shown, origins_of, shown, wanted};
 
 /// The kind of a message, by its first byte.

@@ -12,7 +12,7 @@ use sealane_seal::{Epoch, Slot};
 
 use crate::StoreError;
 use crate::entry::{DocumentStamp, FrameDigest, RegisterEntry};
-use crate::exchange::relay_bytes;
+use crate::exchange::KEPT_HOPS;
 use crate::limits::MAX_DOCUMENT_STORE_WAIT_MS;
 use crate::registers::{RegisterSet, TakeOutcome};
 use crate::shelf::{
@@ -477,17 +477,15 @@ fn load(
 /// [`StoreError::NoFrame`]
 pub fn entry_of(frame: &[u8], newest: Epoch) -> Result<RegisterEntry, StoreError> {
     let mut frame = frame.to_vec();
-    clear_relay_bytes(&mut frame);
+    // It is kept as an origin hands its frame to the first hop, whichever way it came.
+    if let Some(hops) = frame.first_chunk_mut() {
+        *hops = KEPT_HOPS;
+    }
     let view = FrameView::parse(&frame)?;
     let (key, header) = (view.seal_header().key, view.header());
     let stamp = DocumentStamp { epoch: key.epoch(newest), counter: header.sequence() };
     let data_type = DataType::from_number(header.data_type());
     Ok(RegisterEntry::new(key.slot, data_type, stamp, frame.into()))
-}
-
-/// Writes to everybody, from nobody, no hops: as an origin hands its frame to the first hop.
-fn clear_relay_bytes(frame: &mut [u8]) {
-    frame.iter_mut().zip(relay_bytes()).for_each(|(byte, clear)| *byte = clear);
 }
 
 /// Makes the file so that only its owner can read it, where there is none.

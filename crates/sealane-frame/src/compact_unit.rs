@@ -4,7 +4,7 @@ use crate::header::HEADER_BYTES;
 use crate::unit;
 use crate::{
     DictionaryEntry, ENTRY_BYTES, Fragment, FrameBatch, FrameError, PeerTag, RELAY_BYTES,
-    ShortFragment, fragment,
+    ShortFragment, fragment, hop_bytes,
 };
 
 /// A unit of a compact link, told by its first byte: `spec/frame.md`, section *Units of compact
@@ -127,9 +127,7 @@ impl<'a> LongFrame<'a> {
 
     /// Appends the frame in the full form to `out`, with the hops of the link.
     pub fn expand(&self, next_hop: PeerTag, previous_hop: PeerTag, out: &mut Vec<u8>) {
-        out.extend(next_hop.to_bytes());
-        out.extend(previous_hop.to_bytes());
-        out.push(self.hop_limit);
+        out.extend(hop_bytes(next_hop, previous_hop, self.hop_limit));
         out.extend_from_slice(self.rest);
     }
 }

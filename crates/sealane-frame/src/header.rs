@@ -50,6 +50,11 @@ pub(crate) struct Hops {
     pub(crate) limit: u8,
 }
 
+/// The bytes at the start of a frame that relays change, for these hops.
+pub const fn hop_bytes(next: PeerTag, previous: PeerTag, limit: u8) -> [u8; RELAY_BYTES] {
+    zerocopy::transmute!(Hops { next, previous, limit })
+}
+
 /// A sender's fields about a message. Body length, sequence and context come with the seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderFields {

@@ -83,7 +83,9 @@ pub use error::{ERRORS, FrameError};
 pub use flags::{FrameCompression, FrameKind, Priority};
 pub use forward::{FrameAtHop, forward_batch, forward_in_place};
 pub use fragment::{FRAGMENT_HEADER_BYTES, Fragment};
-pub use header::{AUTHENTICATED_BYTES, HEADER_BYTES, Header, HeaderFields, RELAY_BYTES, VERSION};
+pub use header::{
+    AUTHENTICATED_BYTES, HEADER_BYTES, Header, HeaderFields, RELAY_BYTES, VERSION, hop_bytes,
+};
 pub use open::{
     ANNOUNCEMENT_TYPE, ReceivedFrame, StoredFrame, open_announcement, open_compact, open_frame,
     open_stored,

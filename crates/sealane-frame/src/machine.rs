@@ -11,6 +11,19 @@ use sealane_seal::{Epochs, Group, GroupId, SenderContext, SigningKey, Slot, Term
 
 use crate::{GroupTag, PeerTag};
 
+/// Which neighbours are to take a message about documents. The documents decide it, and the mesh
+/// sends by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DocumentAudience {
+    /// One, where it is heard best.
+    One(Slot),
+    /// All, or all but the one that has brought what the message is about.
+    All {
+        /// That one.
+        but: Option<Slot>,
+    },
+}
+
 /// A member of the mesh's group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {

@@ -1,29 +1,53 @@
 use std::fmt;
 
+use sealane_message::hex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// A member's address in its group: eight bytes of a keyed hash, not an identity.
-///
-/// `spec/frame.md`, section *Tags*, says how it is made. Tags are byte strings: no byte order
-/// applies to them.
-#[derive(
-    Debug,
-    Default,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(transparent)]
-pub struct PeerTag([u8; 8]);
+/// Bytes of a keyed hash that stand in headers as they are: their text, and the bytes as they
+/// travel.
+macro_rules! tag {
+    ($(#[$doc:meta])* $Tag:ident, $BYTES:literal, $digits:literal) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes,
+            KnownLayout, Immutable, Unaligned,
+        )]
+        #[repr(transparent)]
+        pub struct $Tag([u8; $BYTES]);
+
+        impl $Tag {
+            /// A tag as it travels.
+            pub const fn from_bytes(bytes: [u8; $BYTES]) -> Self {
+                Self(bytes)
+            }
+
+            /// The bytes as they travel.
+            pub const fn to_bytes(self) -> [u8; $BYTES] {
+                self.0
+            }
+        }
+
+        #[doc = $digits]
+        impl fmt::Display for $Tag {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                hex::write(&self.0, f)
+            }
+        }
+    };
+}
+
+tag! {
+    /// A member's address in its group: eight bytes of a keyed hash, not an identity.
+    ///
+    /// `spec/frame.md`, section *Tags*, says how it is made. Tags are byte strings: no byte order
+    /// applies to them.
+    PeerTag, 8, "16 lower-case hexadecimal digits."
+}
+
+tag! {
+    /// A group's address: four bytes of a keyed hash.
+    GroupTag, 4, "8 lower-case hexadecimal digits."
+}
 
 impl PeerTag {
     /// Every member in reach, as a next hop, or every member of the group, as a destination.
@@ -43,79 +67,13 @@ impl PeerTag {
         let [b, c, d, e, f, g, h] = rest;
         Self([first, b, c, d, e, f, g, h])
     }
-
-    /// A tag as it travels.
-    pub const fn from_bytes(bytes: [u8; 8]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes as they travel.
-    pub const fn to_bytes(self) -> [u8; 8] {
-        self.0
-    }
-}
-
-/// A group's address: four bytes of a keyed hash.
-#[derive(
-    Debug,
-    Default,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(transparent)]
-pub struct GroupTag([u8; 4]);
-
-impl GroupTag {
-    /// A tag as it travels.
-    pub const fn from_bytes(bytes: [u8; 4]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes as they travel.
-    pub const fn to_bytes(self) -> [u8; 4] {
-        self.0
-    }
 }
 
 impl GroupTag {
     /// A tag as topics, streams and people write it: 8 lower-case hexadecimal digits, as
     /// `Display` shows it. `None` for any other text.
     pub fn from_hex(text: &str) -> Option<Self> {
-        let digits: &[u8; 8] = text.as_bytes().try_into().ok()?;
-        let mut bytes = [0; 4];
-        for (byte, pair) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
-            let [high, low] = pair.map(|digit| match digit {
-                b'0'..=b'9' => Some(digit - b'0'),
-                b'a'..=b'f' => Some(digit - b'a' + 10),
-                _ => None,
-            });
-            *byte = high? << 4 | low?;
-        }
-        Some(Self(bytes))
-    }
-}
-
-/// 8 lower-case hexadecimal digits.
-impl fmt::Display for GroupTag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// 16 lower-case hexadecimal digits.
-impl fmt::Display for PeerTag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        hex::decode(text).map(Self)
     }
 }
 

@@ -108,8 +108,19 @@ impl AgreedMember {
     ///
     /// None: it is the enum's to have some.
     pub fn source(&self) -> Result<PeerTag, Error> {
-        let [high, low] = self.slot.number().to_be_bytes();
-        Ok(PeerTag::from_hash([2, high, low, 0, 0, 0, 0, 0]))
+        Ok(AgreedMember::address(self.slot))
+    }
+
+    fn address(slot: Slot) -> PeerTag {
+        let [high, low] = slot.number().to_be_bytes();
+        PeerTag::from_hash([2, high, low, 0, 0, 0, 0, 0])
+    }
+
+    /// See [`crate::GroupMembership::addresses`].
+    pub fn addresses(&self) -> impl Iterator<Item = (Slot, PeerTag)> + '_ {
+        let newest = self.epochs.newest();
+        let present = self.people.iter().filter(move |person| person.term.holds(newest));
+        present.map(|person| (person.term.slot, AgreedMember::address(person.term.slot)))
     }
 
     /// See [`crate::GroupMembership::name_of`].

@@ -13,6 +13,8 @@ use crate::Error;
 /// Fresh bytes from the system's source of randomness.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| Error::Cipher)?;
+    // The library of cryptography would first measure the jitter of the processor, which takes each
+    // process 65 ms. The system's source is seeded since its start, and knows nothing of forks.
+    getrandom::fill(&mut bytes).map_err(|_| Error::Cipher)?;
     Ok(bytes)
 }

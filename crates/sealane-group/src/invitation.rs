@@ -7,7 +7,7 @@ use crate::charter::GroupCharter;
 use crate::crypto::{AuthoritySigner, wrap};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
 use crate::marks::RemovalMarks;
-use crate::member::now_ms;
+use crate::now_ms;
 use crate::state::{GroupState, NewestHeartbeat, put_epochs, read_epochs};
 use crate::wire::{GroupFieldReader, begin, put_part};
 use crate::{Error, GroupDocument, GroupRoster, IdentityCard};

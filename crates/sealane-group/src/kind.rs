@@ -83,6 +83,11 @@ impl GroupMembership {
         each!(self, kind => kind.name_of(slot, epoch))
     }
 
+    /// The present members, by slot, with the address of each.
+    pub fn addresses(&self) -> Vec<(Slot, PeerTag)> {
+        each!(self, kind => kind.addresses().collect())
+    }
+
     /// How many orders, or changes that members agreed on, are obeyed.
     pub fn orders(&self) -> u64 {
         each!(self, kind => kind.orders())
@@ -126,6 +131,15 @@ impl GroupMembership {
     ///
     /// [`Error::NotAuthority`] where nobody gives orders.
     pub fn provisioned(&mut self) -> Result<&mut GroupMember, Error> {
+        provisioned!(self, member => Ok(member); Err(Error::NotAuthority))
+    }
+
+    /// The same for reading: what a mesh keeps and gives on is an authority's orders.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAuthority`] where nobody gives orders.
+    pub fn as_provisioned(&self) -> Result<&GroupMember, Error> {
         provisioned!(self, member => Ok(member); Err(Error::NotAuthority))
     }
 

@@ -47,6 +47,7 @@ mod agreed;
 mod card;
 mod certificate;
 mod charter;
+mod clock;
 mod crypto;
 mod document;
 mod error;
@@ -76,6 +77,7 @@ mod wire;
 #[cfg(feature = "test-kind")]
 pub use agreed::{AgreedMember, AgreedPresence};
 pub use card::IdentityCard;
+pub use clock::now_ms;
 pub use document::GroupDocument;
 pub use error::{ERRORS, Error};
 pub use examine::examine;

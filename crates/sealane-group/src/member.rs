@@ -10,7 +10,7 @@ use crate::sender::SenderSource;
 use crate::state::GroupState;
 use crate::{
     AnnouncedRemoval, EpochSource, Error, Fingerprint, GroupChange, GroupNotice, GroupRoster,
-    GroupSender, RemovalMark, RemovalNotice,
+    GroupSender, RemovalMark, RemovalNotice, now_ms,
 };
 
 mod apply;
@@ -22,7 +22,6 @@ mod machine;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apply::now_ms;
 pub use authority::{HealOutcome, IssuedInvitation};
 pub use beater::BeaterView;
 pub use control::ControlCursor;

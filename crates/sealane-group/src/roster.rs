@@ -1,5 +1,5 @@
-use data_encoding::HEXLOWER;
 use sealane_frame::{GroupTag, PeerTag};
+use sealane_message::hex;
 use sealane_seal::{Epoch, GroupId, Slot, Term};
 
 use crate::Error;
@@ -103,8 +103,9 @@ impl GroupRoster {
     pub fn find(&self, text: &str) -> Option<&RosterEntry> {
         let of_slot = text.parse().ok().and_then(Slot::new).and_then(|slot| self.entry(slot));
         let digits = text.to_ascii_lowercase();
-        let is_key =
-            |entry: &&RosterEntry| digits.len() >= 8 && hex(&entry.verifying).starts_with(&digits);
+        let is_key = |entry: &&RosterEntry| {
+            digits.len() >= 8 && hex::encode(&entry.verifying).starts_with(&digits)
+        };
         let mut named = self.members().filter(|entry| entry.name == text || is_key(entry));
         let first = named.next();
         let only = first.filter(|_| named.next().is_none());
@@ -181,11 +182,6 @@ pub(crate) fn group_tag(routing: &[u8; 32], group: GroupId) -> GroupTag {
     let mut tag = [0; 4];
     hasher.finalize_xof().fill(&mut tag);
     GroupTag::from_bytes(tag)
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    HEXLOWER.encode(bytes)
 }
 
 #[cfg(test)]

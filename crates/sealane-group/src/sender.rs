@@ -14,7 +14,7 @@ use crate::Error;
 use crate::crypto::random;
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::MAX_COUNTER_BLOCK;
-use crate::member::now_ms;
+use crate::now_ms;
 use crate::state::GroupState;
 
 /// Counters of a sender's first block. Each further block has twice as many, so that a sender that

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use sealane_frame::{FrameBuf, FrameKind, HeaderFields, Priority, open_stored, seal_frame};
+use sealane_message::hex::encode as hex;
 use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, GroupId, History, Opener, Sealer, SenderContext,
 };
@@ -24,7 +25,7 @@ use crate::order::{GroupOrder, NumberedOrder, RekeyOrder, SecretWraps, WrapId};
 use crate::removal::RemovalNotice;
 use crate::renewal::tests::{FoundRenewal, opened_roster, sealed_roster};
 use crate::renewal::{self, RenewalPlan};
-use crate::roster::{GroupRoster, RosterEntry, hex, peer_tag};
+use crate::roster::{GroupRoster, RosterEntry, peer_tag};
 use crate::state::{GroupState, NewestHeartbeat};
 use crate::wire::put_name;
 use crate::{GroupDocument, GroupNotice, Identity, IdentityCard};

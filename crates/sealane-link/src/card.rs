@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use data_encoding::HEXLOWER;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_mesh::KeptGroup;
+use sealane_message::hex;
 use sealane_seal::{Epoch, GroupId, Slot};
 use serde::Deserialize;
 
@@ -104,7 +104,7 @@ impl RelayCard {
             self.group, self.epoch.0
         );
         if let Some(AuthorityOrders { id, authority, count }) = &self.orders {
-            let (id, authority) = (HEXLOWER.encode(&id.0), HEXLOWER.encode(authority));
+            let (id, authority) = (hex::encode(&id.0), hex::encode(authority));
             let _ = writeln!(text, "id = \"{id}\"\nauthority = \"{authority}\"\norders = {count}");
         }
         text.push_str("\n[members]\n");
@@ -145,8 +145,8 @@ impl RelayCard {
 /// The order fields of a card: all of them or, in the version before, none.
 fn orders(text: &CardText) -> Result<Option<AuthorityOrders>, LinkError> {
     let wrong = |what: String| Err(LinkError::Card(what));
-    let key = |name: &str, hex: &str| {
-        let key = tag::bytes_from_hex(hex);
+    let key = |name: &str, digits: &str| {
+        let key = hex::decode(digits);
         key.ok_or_else(|| LinkError::Card(format!("{name}: it is no 64 hexadecimal digits")))
     };
     // All order fields come together. A card with half of them would leave orders unchecked in

@@ -7,7 +7,7 @@ use sealane_frame::{
     ANNOUNCEMENT_TYPE, Fragment, FrameAtHop, FrameError, FrameKind, FrameView, Header, PeerTag,
     Reassembly, ReassemblyProgress,
 };
-use sealane_mesh::RouteLeg;
+use sealane_mesh::{MeshInput, RouteLeg};
 use sealane_seal::{Announcement, Class};
 
 use crate::address::LinkAddress;
@@ -201,7 +201,8 @@ impl ForwardDesk {
         if let Some(routing) = self.shared.routing.as_ref().filter(|_| !self.came.is_empty()) {
             for (source, frames) in self.came.drain() {
                 // A report that counts too few is put right by the next one.
-                let _ = routing.intake.put(IntakeLane::Data, RoutingTask::Came { source, frames });
+                let came = RoutingTask::Mesh(MeshInput::Came { source, frames });
+                let _ = routing.intake.put(IntakeLane::Data, came);
             }
         }
         if let Some(end) = &self.shared.end

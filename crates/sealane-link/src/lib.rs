@@ -96,9 +96,8 @@ pub use port::RelayPort;
 pub use relay::{LinkRelay, RelayArrival, RelayBeside, RelayEnd, TakeArrival};
 pub use reload::{ChangeCount, ConfigChange, ConfigReload, ReloadTally};
 pub use routing::{
-    AirTimeSpent, IntakeFull, LocalInput, RouteStatus, RoutingHandle, RoutingListener,
-    RoutingNeighbour, RoutingSecrets, RoutingStatus, RoutingWay, TracedRoute, drops as mesh_drops,
-    part_name,
+    AirTimeSpent, IntakeFull, RouteStatus, RoutingHandle, RoutingListener, RoutingNeighbour,
+    RoutingSecrets, RoutingStatus, RoutingWay, TracedRoute, drops as mesh_drops, part_name,
 };
 pub use routing_config::{
     LinkDiscovery, LinkMedium, RoutingConfig, RoutingRole, USUAL_MULTICAST_V4, USUAL_MULTICAST_V6,

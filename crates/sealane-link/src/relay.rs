@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use sealane_frame::PeerTag;
-use sealane_mesh::Mesh;
+use sealane_mesh::{Mesh, MeshInput};
 use tracing::debug;
 
 use crate::capture::CaptureTap;
@@ -101,6 +101,13 @@ struct TablePlan {
     found: RoutingFound,
 }
 
+impl TablePlan {
+    fn new(config: &Config, cards: &[RelayCard]) -> TablePlan {
+        let (config, cards) = (config.clone(), cards.to_vec());
+        TablePlan { config, cards, found: RoutingFound::default() }
+    }
+}
+
 impl LinkRelay {
     /// Opens the links and begins to relay.
     ///
@@ -144,13 +151,7 @@ impl LinkRelay {
         // The table is made before the links open, so that a false configuration leaves no socket
         // behind.
         let table = RelayTable::new(config, cards, own, &RoutingFound::default())?;
-        let opened = config.links.iter().map(|link| RelayLink::open(link, config.memory.as_ref()));
-        let links: Arc<[RelayLink]> = opened.collect::<Result<Vec<_>, _>>()?.into();
-        let plan = TablePlan {
-            config: config.clone(),
-            cards: cards.to_vec(),
-            found: RoutingFound::default(),
-        };
+        let (links, plan) = (open_links(config)?, TablePlan::new(config, cards));
         let shared = Arc::new(RelayShared::new(table, end, routing.clone(), plan));
         // From here on `Drop` ends the threads that have started, if a later one does not.
         let mut relay = LinkRelay { shared, opened: links, threads: vec![], driver: None };
@@ -295,6 +296,11 @@ fn machine_of(
     Ok(Some((mesh, Arc::new(routing))))
 }
 
+fn open_links(config: &Config) -> Result<Arc<[RelayLink]>, LinkError> {
+    let opened = config.links.iter().map(|link| RelayLink::open(link, config.memory.as_ref()));
+    Ok(opened.collect::<Result<Vec<_>, _>>()?.into())
+}
+
 /// The addresses of a machine: in hops it has the one of the mesh's group, if it is of one.
 fn own_of(end: Option<PeerTag>, routing: Option<&RoutingShared>) -> OwnAddresses {
     OwnAddresses { hop: routing.map(|routing| routing.tag).or(end), end }
@@ -306,13 +312,7 @@ impl LinkRelay {
     pub(crate) fn by_hand(config: &Config, cards: &[RelayCard]) -> Result<RelayWorker, LinkError> {
         let table =
             RelayTable::new(config, cards, OwnAddresses::default(), &RoutingFound::default())?;
-        let opened = config.links.iter().map(|link| RelayLink::open(link, config.memory.as_ref()));
-        let links: Arc<[RelayLink]> = opened.collect::<Result<Vec<_>, _>>()?.into();
-        let plan = TablePlan {
-            config: config.clone(),
-            cards: cards.to_vec(),
-            found: RoutingFound::default(),
-        };
+        let (links, plan) = (open_links(config)?, TablePlan::new(config, cards));
         Ok(RelayWorker::new(Arc::new(RelayShared::new(table, None, None, plan)), links, 0))
     }
 }
@@ -402,7 +402,8 @@ impl RelayShared {
     /// Hands a frame to the machine that routes, which sends it by a radio.
     pub(crate) fn to_radio(&self, frame: &[u8]) -> Result<(), DropReason> {
         let routing = self.routing.as_ref().ok_or(DropReason::NoRoute)?;
-        routing.intake.put(IntakeLane::Data, RoutingTask::Data { frame: frame.into() })
+        let input = MeshInput::Data { frame: frame.to_vec().into() };
+        routing.intake.put(IntakeLane::Data, RoutingTask::Mesh(input))
     }
 
     fn swap(&self, mut table: RelayTable) -> ConfigChange {

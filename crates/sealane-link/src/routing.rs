@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sealane_frame::{FrameView, GroupTag, PeerTag};
 use sealane_mesh::{
-    DocumentAudience, KeptGroup, Keys, MachineRole, Mesh, MeshOutput, Rekeyed, RouteTrace,
-    SendUrgency,
+    Keys, MachineRole, Mesh, MeshInput, MeshOutput, Rekeyed, RouteTrace, SendUrgency,
 };
 use sealane_seal::Slot;
 
@@ -33,6 +32,7 @@ mod gate;
 mod intake;
 mod load;
 mod metrics;
+mod places;
 mod status;
 mod went;
 
@@ -54,45 +54,6 @@ pub struct RoutingSecrets {
     pub keys: Keys,
     /// The seed of all its chance: 32 random bytes, others for each start.
     pub seed: [u8; 32],
-}
-
-/// An input of local code for the machine.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum LocalInput {
-    /// A frame in the full form that was made on this machine: it is routed, or sent to everybody.
-    Data(Vec<u8>),
-    /// The orders of a group are kept, and given to neighbours that lack them.
-    Keep(KeptGroup),
-    /// The orders of a group are kept no longer.
-    Forget(GroupTag),
-    /// A notice of a group whose orders are kept came by other ways: from a hub, or from its
-    /// authority's key folder. To be handed over in the order of the stream `groups/TAG`.
-    Notice {
-        /// The group.
-        group: GroupTag,
-        /// The notice, as its authority has signed it.
-        notice: Vec<u8>,
-    },
-    /// The digest that hellos carry of the documents of this machine.
-    Digest(Option<[u8; 8]>),
-    /// A message about documents for neighbours. [`RoutingHandle::has_documents_room`] says when
-    /// there is room.
-    Documents {
-        /// The neighbours that are to take it.
-        to: DocumentAudience,
-        /// In which share of the air time.
-        urgency: SendUrgency,
-        /// The message.
-        message: Vec<u8>,
-    },
-    /// Which way leads to a machine? The answer is an [`MeshOutput::Traced`] of that number.
-    Trace {
-        /// The machine.
-        to: Slot,
-        /// The number that the answer gives back.
-        number: u32,
-    },
 }
 
 /// The machine had as much to do as it takes: what was handed to it is lost.
@@ -177,9 +138,9 @@ impl RoutingHandle {
     /// # Errors
     ///
     /// [`IntakeFull`].
-    pub fn push(&self, input: LocalInput) -> Result<(), IntakeFull> {
-        let is_documents = matches!(input, LocalInput::Documents { .. });
-        self.put(RoutingTask::Local(input))?;
+    pub fn push(&self, input: MeshInput<'static>) -> Result<(), IntakeFull> {
+        let is_documents = matches!(input, MeshInput::Documents { .. });
+        self.put(RoutingTask::Mesh(input))?;
         // The message counts only after the queue has taken it. A lost one would otherwise block
         // the room for ever.
         if is_documents {
@@ -223,7 +184,7 @@ impl RoutingHandle {
             // waiting.
             waiting.insert(number, answer);
         }
-        let asked = self.push(LocalInput::Trace { to, number });
+        let asked = self.push(MeshInput::Trace { to, number });
         let trace = asked.map(|()| answered.recv_timeout(patience).ok());
         // Answered or not, the place is given back. An answer that comes later finds no receiver
         // and is dropped.

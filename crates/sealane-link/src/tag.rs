@@ -1,6 +1,5 @@
 //! Tags as people write them.
 
-use data_encoding::HEXLOWER;
 use sealane_frame::PeerTag;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -20,16 +19,11 @@ impl<'de> Deserialize<'de> for TagText {
 /// The tag of 16 lower-case hexadecimal digits, but for those that begin like another unit or stand
 /// for everybody.
 pub(crate) fn from_hex(text: &str) -> Option<PeerTag> {
-    let bytes = bytes_from_hex(text)?;
+    let bytes = sealane_message::hex::decode(text)?;
     // A tag must not begin as a fragment, a note or a batch does. `from_hash` changes exactly
     // those.
     let is_address = PeerTag::from_hash(bytes).to_bytes() == bytes;
     is_address.then_some(PeerTag::from_bytes(bytes))
-}
-
-/// So many bytes in lower-case hexadecimal digits.
-pub(crate) fn bytes_from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
 /// The fault that TOML found in a text, and its line.

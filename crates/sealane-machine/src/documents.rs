@@ -21,7 +21,7 @@ use sealane::documents::{DocumentAnswer, DocumentQuestion};
 use sealane_document::agent::StrangerGroup;
 use sealane_document::{DocumentAgent, DocumentQuota, DocumentStore, DocumentsStatus, ShelfKeeper};
 use sealane_frame::PeerTag;
-use sealane_group::GroupMember;
+use sealane_group::GroupMembership;
 use sealane_link::{LinkRelay, RelayCard};
 use sealane_mesh::MeshOutput;
 use sealane_seal::Slot;
@@ -88,7 +88,7 @@ impl DocumentService {
         config: &MachineConfig,
         relay: &LinkRelay,
         slot: Slot,
-        member: Option<GroupMember>,
+        member: Option<GroupMembership>,
     ) -> Result<Option<DocumentService>> {
         let (Some(asked), Some(router)) = (&config.documents, relay.router()) else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Values for programs, as docs/reference/JSON.md has them, and the time that they tell.
+//! Values for programs, as docs/reference/JSON.md has them.
 
 use sealane::{Codec, Value};
 
@@ -17,10 +17,4 @@ pub(crate) fn record(mut fields: Vec<(&str, Value)>) -> String {
     sealane_codec::encode(Codec::Json, &map(fields), &mut line);
     line.push(b'\n');
     String::from_utf8_lossy(&line).into_owned()
-}
-
-/// Milliseconds since 1970-01-01 UTC.
-pub(crate) fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -17,7 +17,7 @@
 //!
 //! let config = MachineConfig::read("car.toml".as_ref())?;
 //! let folder = sealane::KeyFolder::open("keys".as_ref(), None)?;
-//! let mesh = Some(folder.group("roads")?);
+//! let mesh = Some(folder.group("roads")?.into());
 //! let role = DaemonRole::Member(MemberKeys { folder, group: "fleet".to_owned() });
 //! let machine = Machine::start(config, MachineKeys { role, mesh }).await?;
 //! println!("{} frames went on", machine.stop().await?.tally.forwarded.units);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealane_frame::PeerTag;
-use sealane_group::GroupMember;
+use sealane_group::GroupMembership;
 use sealane_link::{FrameTally, LinkError, LinkRelay, RelayBeside, RelayCard};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -41,7 +41,7 @@ pub struct MachineKeys {
     /// Its role.
     pub role: DaemonRole,
     /// Its membership of the mesh's group, where its configuration has `[routing]`.
-    pub mesh: Option<GroupMember>,
+    pub mesh: Option<GroupMembership>,
 }
 
 /// The outcome of a machine that has ended.
@@ -315,7 +315,7 @@ impl RoleBeside {
     }
 
     /// The member that reads and writes documents; others only keep them.
-    fn member(&self) -> Result<Option<GroupMember>> {
+    fn member(&self) -> Result<Option<GroupMembership>> {
         match self {
             RoleBeside::Member(member) => member.member().map(Some),
             _ => Ok(None),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use sealane_frame::PeerTag;
-use sealane_group::{EpochSource, GroupMember, GroupSender, KeyFolder};
+use sealane_group::{EpochSource, GroupMembership, GroupSender, KeyFolder};
 use sealane_link::{LinkError, LinkRelay, PrefixTable, RelayArrival, RelayCard, TunInterface};
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -28,8 +28,8 @@ pub struct MemberKeys {
 }
 
 impl MemberKeys {
-    pub(crate) fn member(&self) -> Result<GroupMember> {
-        Ok(self.folder.group(&self.group)?)
+    pub(crate) fn member(&self) -> Result<GroupMembership> {
+        Ok(self.folder.group(&self.group)?.into())
     }
 }
 
@@ -69,7 +69,7 @@ impl MemberBeside {
     }
 
     /// The member again, for a thread of its own.
-    pub(crate) fn member(&self) -> Result<GroupMember> {
+    pub(crate) fn member(&self) -> Result<GroupMembership> {
         self.keys.member()
     }
 
@@ -88,7 +88,7 @@ impl MemberBeside {
 }
 
 impl InterfaceBeside {
-    fn make(member: GroupMember, group: &str, plan: &MachinePlan) -> Result<InterfaceBeside> {
+    fn make(member: GroupMembership, group: &str, plan: &MachinePlan) -> Result<InterfaceBeside> {
         let mesh = plan.config.mesh()?;
         let wrong = |cause| plan.config.refused(cause);
         let own = member.source()?;
@@ -293,7 +293,7 @@ fn put_own_card(plan: &mut MachinePlan, card: RelayCard) {
 }
 
 /// The facts of the own group that a relay may know.
-fn own_card(member: &GroupMember) -> RelayCard {
+fn own_card(member: &GroupMembership) -> RelayCard {
     RelayCard::new(member.tag(), member.epochs().newest(), member.addresses())
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealane_frame::GroupTag;
-use sealane_group::{EpochSource, Error, GroupChange, GroupMember, GroupNotice};
-use sealane_link::{LinkRelay, LocalInput, RelayCard, RoutingHandle};
-use sealane_mesh::{KeptGroup, MeshOutput};
+use sealane_group::{EpochSource, Error, GroupChange, GroupMembership, GroupNotice};
+use sealane_link::{LinkRelay, RelayCard, RoutingHandle};
+use sealane_mesh::{KeptGroup, MeshInput, MeshOutput};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -34,7 +34,7 @@ impl CardOrders {
         let gone = self.groups.iter().filter(|group| !stays(group)).copied();
         // Groups are forgotten before others are kept, so that the machine's bound has room for the
         // new ones.
-        let inputs = gone.map(LocalInput::Forget).chain(kept.iter().copied().map(LocalInput::Keep));
+        let inputs = gone.map(MeshInput::Forget).chain(kept.iter().copied().map(MeshInput::Keep));
         if inputs.map(|input| router.push(input)).any(|pushed| pushed.is_err()) {
             warn!("the mesh's machine has too much to do: send SIGHUP again");
         }
@@ -54,7 +54,7 @@ impl CardOrders {
 /// A member of a group on a machine of the mesh. What comes over the mesh is obeyed in its folder,
 /// and what its authority orders here is given to the mesh.
 pub(crate) struct ObeyingMember {
-    pub(crate) member: GroupMember,
+    pub(crate) member: GroupMembership,
     router: Option<RoutingHandle>,
     heard: Arc<NoticeQueue>,
     /// Where this folder is the authority's: how many of its orders the mesh was given.
@@ -73,7 +73,7 @@ struct NoticeQueue {
 }
 
 impl ObeyingMember {
-    pub(crate) fn new(member: GroupMember, name: &str) -> ObeyingMember {
+    pub(crate) fn new(member: GroupMembership, name: &str) -> ObeyingMember {
         let (router, heard, name) = (None, Arc::default(), name.to_owned());
         ObeyingMember { member, router, heard, fed: None, kept: None, name }
     }
@@ -118,7 +118,9 @@ impl ObeyingMember {
         // ones.
         let is_fed = self.fed.is_none_or(|fed| fed == orders);
         if self.kept != Some(orders) && is_fed {
-            let pushed = router.push(LocalInput::Keep(self.member.kept_group()));
+            // A group without an authority has no orders that a machine could keep.
+            let Ok(member) = self.member.as_provisioned() else { return };
+            let pushed = router.push(MeshInput::Keep(member.kept_group()));
             self.kept = pushed.is_ok().then_some(orders);
         }
     }
@@ -149,14 +151,17 @@ impl ObeyingMember {
     /// the newest first, for those who have missed them, and each later one behind its notices of
     /// removal.
     pub(crate) fn feed(&mut self) -> Result<(), Error> {
-        let Some(router) = self.router.as_ref().filter(|_| self.member.is_authority()) else {
+        let (Some(router), Ok(member)) = (&self.router, self.member.as_provisioned()) else {
             return Ok(());
         };
-        let (group, orders) = (self.member.tag(), self.member.orders());
+        if !member.is_authority() {
+            return Ok(());
+        }
+        let (group, orders) = (member.tag(), member.orders());
         let notices = match self.fed {
             None => {
                 let first = orders.saturating_sub(sealane_mesh::limits::MAX_KEPT_ORDERS as u64);
-                let mut notices = self.member.notices(first)?;
+                let mut notices = member.notices(first)?;
                 // The newest goes first: a neighbour that missed much can act on a removal before
                 // it has the rest.
                 notices.reverse();
@@ -165,8 +170,8 @@ impl ObeyingMember {
             Some(fed) if fed < orders => {
                 // A removal is short and signed in the open. It reaches machines that lack the
                 // epoch of the order behind it.
-                let mut notices = self.member.removals(fed)?;
-                notices.extend(self.member.notices(fed)?);
+                let mut notices = member.removals(fed)?;
+                notices.extend(member.notices(fed)?);
                 notices
             }
             Some(_) => return Ok(()),
@@ -175,7 +180,7 @@ impl ObeyingMember {
             let notice = notice.as_bytes().to_vec();
             // `fed` has not moved, so that all of them come again. The machine drops those that it
             // has.
-            if router.push(LocalInput::Notice { group, notice }).is_err() {
+            if router.push(MeshInput::Notice { group, notice: notice.into() }).is_err() {
                 // It has too much to do: all of them again a second later.
                 return Ok(());
             }

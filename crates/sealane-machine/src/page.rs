@@ -2,7 +2,6 @@
 //!
 //! It answers one request of each connection and closes it. Nothing can be changed by a page.
 
-use std::fmt::Write;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -158,11 +157,7 @@ pub(crate) struct PageKey(String);
 impl PageKey {
     pub(crate) fn draw() -> Result<PageKey> {
         let random: [u8; 16] = random()?;
-        let mut key = String::new();
-        for byte in random {
-            let _ = write!(key, "{byte:02x}");
-        }
-        Ok(PageKey(key))
+        Ok(PageKey(sealane_message::hex::encode(&random)))
     }
 
     /// The page's address with the key.
@@ -228,6 +223,7 @@ pub(crate) mod tests {
         let pages = guarded(Router::new().route("/status", get(|| async { "fine" })));
         for (method, target, host, status) in [
             ("GET", "/status", Some("127.0.0.1:1"), 200),
+            ("HEAD", "/status", Some("127.0.0.1:1"), 200),
             ("GET", "/status", None, 421),
             ("GET", "/status", Some("evil.example"), 421),
             ("POST", "/status", Some("127.0.0.1:1"), 405),
@@ -236,6 +232,22 @@ pub(crate) mod tests {
         ] {
             assert_eq!(asked(&pages, method, target, host).await.0, status, "{method} {target}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_head_is_that_of_the_page_without_a_body() {
+        let pages = guarded(Router::new().route("/status", get(|| async { "fine" })));
+        let length = "content-length";
+        let mut found = vec![];
+        for method in ["GET", "HEAD"] {
+            let request = Request::builder().method(method).uri("/status").header(HOST, "[::1]");
+            let answered: Result<Response, Infallible> =
+                pages.clone().call(request.body(Body::empty()).unwrap()).await;
+            let (head, body) = answered.unwrap().into_parts();
+            let body = axum::body::to_bytes(body, 100).await.unwrap();
+            found.push((head.headers[length].clone(), body.len()));
+        }
+        assert_eq!(found, [("4".parse().unwrap(), 4), ("4".parse().unwrap(), 0)]);
     }
 
     #[test]

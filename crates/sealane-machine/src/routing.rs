@@ -1,7 +1,7 @@
 //! The keys of the machine that finds neighbours and routes, and what people are told of it.
 
 use sealane_frame::PeerTag;
-use sealane_group::{EpochSource, GroupMember};
+use sealane_group::{EpochSource, GroupMembership};
 use sealane_link::{LinkRelay, RoutingHandle, RoutingSecrets};
 use sealane_mesh::{MeshEvent, MeshOutput};
 use sealane_seal::{Epoch, Slot};
@@ -34,8 +34,9 @@ impl RoutingGroup {
     ///
     /// # Errors
     /// The key folder's refusal, or a system without random bytes.
-    pub(crate) fn begin(member: GroupMember) -> Result<(RoutingGroup, RoutingSecrets)> {
-        let secrets = RoutingSecrets { keys: member.mesh_keys()?, seed: random()? };
+    pub(crate) fn begin(member: GroupMembership) -> Result<(RoutingGroup, RoutingSecrets)> {
+        let secrets =
+            RoutingSecrets { keys: member.as_provisioned()?.mesh_keys()?, seed: random()? };
         let known = GroupFingerprint::of(&member);
         let obeying = ObeyingMember::new(member, "mesh");
         Ok((RoutingGroup { obeying, router: None, known, said: None }, secrets))
@@ -84,7 +85,7 @@ impl RoutingGroup {
         if now == self.known {
             return Ok(());
         }
-        let rekeyed = self.obeying.member.mesh_rekeyed()?;
+        let rekeyed = self.obeying.member.as_provisioned()?.mesh_rekeyed()?;
         let router = self.router.as_ref();
         // If the machine has too much to do, it follows a second later.
         if router.is_some_and(|router| router.rekey(rekeyed).is_ok()) {
@@ -98,8 +99,8 @@ impl RoutingGroup {
 }
 
 impl GroupFingerprint {
-    fn of(member: &GroupMember) -> GroupFingerprint {
-        let members = member.addresses().map(|(slot, _)| slot).collect();
+    fn of(member: &GroupMembership) -> GroupFingerprint {
+        let members = member.addresses().into_iter().map(|(slot, _)| slot).collect();
         GroupFingerprint { orders: member.orders(), epoch: member.epochs().newest(), members }
     }
 }

@@ -12,6 +12,7 @@ use sealane_link::{
     ChangeCount, ConfigReload, LinkRelay, RelayNeighbourStatus, RelayStatus, RelayWatch,
     RoutingHandle, UnitVolume,
 };
+use sealane_message::time::whole_ms;
 
 use crate::documents::{SharedDocumentsStatus, told as documents};
 use crate::json::{map, record};
@@ -155,7 +156,7 @@ fn count(number: usize) -> Value {
 }
 
 fn ms(time: std::time::Duration) -> Value {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into()
+    whole_ms(time).into()
 }
 
 fn volume(of: UnitVolume) -> Value {

@@ -42,11 +42,20 @@ fn pages(watch: MachineWatch) -> Router {
 }
 
 async fn metrics(State(watch): State<MachineWatch>) -> Response {
-    page(StatusCode::OK, METRICS_KIND, watch.status().metrics())
+    told(METRICS_KIND, move || watch.status().metrics()).await
 }
 
 async fn status(State(watch): State<MachineWatch>) -> Response {
-    page(StatusCode::OK, JSON, watch.status().json())
+    told(JSON, move || watch.status().json()).await
+}
+
+/// A page of the status. It is made on a thread that may wait: the locks of a gateway's queue are
+/// held for as long as a commit takes, and the runtime's threads carry frames meanwhile.
+async fn told(kind: &'static str, body: impl FnOnce() -> String + Send + 'static) -> Response {
+    match tokio::task::spawn_blocking(body).await {
+        Ok(body) => page(StatusCode::OK, kind, body),
+        Err(_) => refusal(StatusCode::INTERNAL_SERVER_ERROR),
+    }
 }
 
 /// Asks the mesh for the way to a machine.
@@ -78,7 +87,23 @@ mod tests {
         let relay = sealane_link::LinkRelay::start(&config, &[]).unwrap();
         let pages = guarded(pages(MachineWatch::of(&relay)));
         for (target, status) in [("/status", 200), ("/metrics", 200), ("/trace?to=1", 404)] {
-            assert_eq!(asked(&pages, "GET", target, Some("localhost")).await.0, status, "{target}");
+            for method in ["GET", "HEAD"] {
+                let answered = asked(&pages, method, target, Some("localhost")).await.0;
+                assert_eq!(answered, status, "{method} {target}");
+            }
         }
+    }
+
+    #[tokio::test]
+    async fn a_page_that_waits_for_a_lock_stops_no_other_task() {
+        let (lock, locked) = std::sync::mpsc::channel::<()>();
+        // The runtime of this test has one thread. A page that waited on it would wait in vain.
+        let waits = tokio::spawn(told(JSON, move || {
+            locked.recv_timeout(Duration::from_secs(20)).unwrap();
+            "{}".to_owned()
+        }));
+        tokio::task::yield_now().await;
+        lock.send(()).unwrap();
+        assert_eq!(waits.await.unwrap().status(), StatusCode::OK);
     }
 }

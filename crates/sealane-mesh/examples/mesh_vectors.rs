@@ -8,6 +8,7 @@ use sealane_mesh::{
     TraceWay,
 };
 use sealane_seal::{Epoch, EpochSecret, SenderContext, Slot};
+use sealane_testing::hex;
 use serde_json::{Value, json};
 
 fn main() {
@@ -22,10 +23,6 @@ fn main() {
 pub(crate) fn files() -> Vec<(&'static str, String)> {
     let text = |cases: &Value| format!("{:#}\n", cases);
     vec![("messages.json", text(&messages())), ("hop_seals.json", text(&hop_seals()))]
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn slot(number: u16) -> Slot {

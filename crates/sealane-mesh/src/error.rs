@@ -10,15 +10,14 @@ sealane_message::errors! {
     pub enum MeshError {
         /// A message that ends before its fields do.
         #[error("a message of the mesh ends too early")]
-        #[code("SL-MESH-01", "MeshMessageTruncated")]
-        #[cause("a message of the mesh ends before its fields do")]
-        #[hint("Look for a neighbour of another version, or a link that cuts frames.")]
+        #[code("SL-MESH-01", "MeshMessageMalformed")]
+        #[cause("a message of the mesh is malformed")]
+        #[hint("Look for a neighbour of another version, a link that cuts or pads frames, or a \
+                faulty member: the event names its slot.")]
         Truncated,
         /// Bytes behind the last field.
         #[error("a message of the mesh is longer than its fields")]
-        #[code("SL-MESH-02", "MeshMessageTooLong")]
-        #[cause("a message of the mesh has bytes behind its last field")]
-        #[hint("Look for a neighbour of another version, or a link that pads frames.")]
+        #[same_as(Truncated)]
         TooLong,
         /// A version that this program does not speak.
         #[error("a message of the mesh of an unknown version")]
@@ -28,9 +27,7 @@ sealane_message::errors! {
         UnknownVersion,
         /// A field with a value that it cannot have.
         #[error("a field of a message of the mesh is out of range")]
-        #[code("SL-MESH-04", "MeshFieldRange")]
-        #[cause("a slot, count, interval or bit of a message of the mesh is out of range")]
-        #[hint("A member of the mesh is faulty or was captured: the event names its slot.")]
+        #[same_as(Truncated)]
         Range,
         /// A frame of kind 2 that is none of the mesh.
         #[error("no message of the mesh")]

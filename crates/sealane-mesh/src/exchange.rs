@@ -1,16 +1,19 @@
 //! The inputs and outputs of a machine.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sealane_frame::machine::DocumentAudience;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::Slot;
 
 use crate::messages::RouteTrace;
 use crate::{InterfaceId, KeptGroup, MeshAddress, MeshMedium, MeshSpan, RouteTable, SendUrgency};
 
-/// An input of a machine.
-#[derive(Debug, Clone, Copy)]
+/// An input of a machine. Its bytes are borrowed by a caller that owns the machine, and owned
+/// (`MeshInput<'static>`) where the input waits in a queue for the thread that does.
+#[derive(Debug, Clone)]
 pub enum MeshInput<'a> {
     /// An interface is there, or is another one now.
     Up {
@@ -31,13 +34,13 @@ pub enum MeshInput<'a> {
         /// The neighbour's address there.
         from: MeshAddress,
         /// The unit.
-        unit: &'a [u8],
+        unit: Cow<'a, [u8]>,
     },
     /// A frame in the full form that was made on this machine, or that has come to it by a data
     /// path of the driver's own.
     Data {
         /// The frame. Its hops are written here.
-        frame: &'a [u8],
+        frame: Cow<'a, [u8]>,
     },
     /// The orders of a group are kept from now on, and given to neighbours that lack them. Those of
     /// the mesh's own group are without being told. Told again with more orders, those are not
@@ -51,7 +54,7 @@ pub enum MeshInput<'a> {
         /// The group.
         group: GroupTag,
         /// The notice, as its authority has signed it.
-        notice: &'a [u8],
+        notice: Cow<'a, [u8]>,
     },
     /// Frames have come to this machine by a data path of the driver's own.
     Came {
@@ -95,7 +98,7 @@ pub enum MeshInput<'a> {
         /// In which share of the air time.
         urgency: SendUrgency,
         /// The message.
-        message: &'a [u8],
+        message: Cow<'a, [u8]>,
     },
     /// Time has passed.
     Tick,
@@ -168,18 +171,6 @@ pub enum MeshOutput {
     Traced(RouteTrace),
     /// Something that people want to know.
     Event(MeshEvent),
-}
-
-/// Which neighbours are to take a message about documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DocumentAudience {
-    /// One, where it is heard best.
-    One(Slot),
-    /// All, or all but the one that has brought what the message is about.
-    All {
-        /// That one.
-        but: Option<Slot>,
-    },
 }
 
 /// The receiver of a unit.

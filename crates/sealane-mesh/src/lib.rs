@@ -73,8 +73,8 @@ pub use budget::SendUrgency;
 pub use config::{Config, InterfaceId, MachineRole, MeshAddress, MeshMedium};
 pub use error::{ERRORS, MeshError};
 pub use exchange::{
-    CarriedSources, DocumentAudience, MeshCounters, MeshEvent, MeshInput, MeshNeighbourStatus,
-    MeshOutput, RouteLeg, UnitReceiver, WayStatus,
+    CarriedSources, MeshCounters, MeshEvent, MeshInput, MeshNeighbourStatus, MeshOutput, RouteLeg,
+    UnitReceiver, WayStatus,
 };
 pub use hello::{
     DIGEST_BYTES, DISTANCE_BYTES, ECHO_BYTES, HELLO_BYTES_MIN, HelloEcho, HelloMessage,
@@ -90,6 +90,6 @@ pub use messages::{
 pub use notice::{NoticeContent, REMOVAL_NOTICE_BYTES, is_heartbeat};
 pub use orders::{HeldOf, OrderPieces, OrdersHeld, PIECE_BYTES, PiecesAsked, RemovalMessage};
 pub use routes::margin;
-pub use sealane_frame::machine::{KeptGroup, Keys, Member, Rekeyed};
+pub use sealane_frame::machine::{DocumentAudience, KeptGroup, Keys, Member, Rekeyed};
 pub use table::{MeshRoute, NextHop, RouteTable};
 pub use time::{MeshSpan, MeshTime};

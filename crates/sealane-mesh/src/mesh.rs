@@ -174,13 +174,13 @@ impl Mesh {
         match input {
             MeshInput::Up { interface, medium } => self.up(interface, medium),
             MeshInput::Down { interface } => self.down(interface),
-            MeshInput::Heard { interface, from, unit } => self.heard(interface, from, unit),
-            MeshInput::Data { frame } => self.originate(frame),
+            MeshInput::Heard { interface, from, unit } => self.heard(interface, from, &unit),
+            MeshInput::Data { frame } => self.originate(&frame),
             MeshInput::Keep(group) => self.keep_orders(group),
             MeshInput::Forget(group) => self.forget_orders(group),
             MeshInput::Notice { group, notice } => {
                 // It is counted where it is refused.
-                let _ = self.take_notice(group, notice);
+                let _ = self.take_notice(group, &notice);
             }
             MeshInput::Trace { to, number } => self.trace(to, number),
             MeshInput::Came { source, frames } => self.came(source, frames),
@@ -192,7 +192,7 @@ impl Mesh {
             }
             MeshInput::Digest { digest } => (self.digest, self.has_documents) = (digest, true),
             MeshInput::Documents { to, urgency, message } => {
-                self.tell_documents(to, urgency, message)
+                self.tell_documents(to, urgency, &message)
             }
             MeshInput::Tick => {}
         }

@@ -9,8 +9,8 @@
 //! data model that all codecs carry; [`DataType`], what a body is; [`Topic`] and [`Pattern`], the
 //! names of streams; [`event`], what happens in conversations; [`document`], what members in the
 //! field know about each other; [`mod@limits`], the bounds of those; [`bytes`], how fields are
-//! read; [`ErrorInfo`], what an error code means, and [`errors!`], the one table in which a crate
-//! writes its errors.
+//! read; [`hex`] and [`time`], how bytes and spans are shown; [`ErrorInfo`], what an error code
+//! means, and [`errors!`], the one table in which a crate writes its errors.
 //!
 //! It has no I/O, no clock, no randomness and no `unsafe`.
 //!
@@ -34,8 +34,10 @@ mod data_type;
 pub mod document;
 mod error;
 pub mod event;
+pub mod hex;
 mod input_error;
 pub mod limits;
+pub mod time;
 mod topic;
 mod value;
 

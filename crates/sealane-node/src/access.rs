@@ -3,11 +3,12 @@
 
 mod file;
 mod grant;
+mod shares;
 mod site;
 mod token;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use sealane_message::{Pattern, System, Topic};
+use sealane_stream::{ShareRules, SteeredTopics};
 use tokio::sync::watch;
 
 pub use file::{FileError, TokenFile};
@@ -22,7 +24,9 @@ pub(crate) use grant::ConnectionGrant;
 pub(crate) use site::{AllowedSites, cross_site};
 pub use token::{AccessToken, TokenRight, TokenRights, TokenSecret};
 
+use crate::fair::ReplyOwner;
 use crate::followed::FollowedFiles;
+use crate::peer::ClientPeer;
 use crate::refusal::HttpRefusal;
 
 /// The prefix of the sub-protocol that brings a token.
@@ -36,6 +40,8 @@ pub(crate) struct AccessTokens {
     looked: Mutex<SystemTime>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
+    /// Is told which share each token has, at each change.
+    sharing: OnceLock<Box<dyn Fn(ShareRules) + Send + Sync>>,
     site: AllowedSites,
     /// Others reach the node: whatever becomes of the file, it is not open to them.
     is_exposed: bool,
@@ -55,12 +61,25 @@ impl AccessTokens {
         remember(folder, &tokens.current());
         let (changes, _) = watch::channel(0);
         let looked = Mutex::new(SystemTime::now());
-        Ok(Self { file, tokens, looked, changes, site, is_exposed })
+        let sharing = OnceLock::new();
+        Ok(Self { file, tokens, looked, changes, sharing, site, is_exposed })
+    }
+
+    /// Has `share` told which share each token has, now and at each change.
+    pub(crate) fn share_by(&self, share: impl Fn(ShareRules) + Send + Sync + 'static) {
+        share(self.tokens().share_rules());
+        let is_first = self.sharing.set(Box::new(share)).is_ok();
+        debug_assert!(is_first, "one hub for each set of tokens");
     }
 
     /// Whether there is any token.
     pub(crate) fn has_tokens(&self) -> bool {
         !self.tokens().is_empty()
+    }
+
+    /// How many tokens there are.
+    pub(crate) fn count(&self) -> usize {
+        self.tokens().iter().count()
     }
 
     /// Whether a token is needed.
@@ -82,7 +101,8 @@ impl AccessTokens {
         // The site comes first: a page of the web must not even find out whether a token is right.
         self.check_site(headers)?;
         let secret = secret(headers);
-        let pass = RequestPass { hash: secret.map(|secret| secret.hash()), token: None };
+        let hash = secret.map(|secret| secret.hash());
+        let pass = RequestPass { hash, token: None, peer: None };
         self.renew(pass)
     }
 
@@ -119,6 +139,10 @@ impl AccessTokens {
             remember(self.file.parent().unwrap_or(Path::new(".")), &tokens);
             Ok(tokens)
         })?;
+        // The shares come first: whoever is told of the change finds them in effect.
+        if let Some(share) = self.sharing.get() {
+            share(self.tokens().share_rules());
+        }
         self.changes.send_modify(|changes| *changes += 1);
         Ok(())
     }
@@ -160,12 +184,38 @@ pub(crate) struct RequestPass {
     hash: Option<[u8; 32]>,
     /// None: a node without tokens, which serves its own machine.
     token: Option<Arc<AccessToken>>,
+    peer: Option<ClientPeer>,
 }
 
 impl RequestPass {
+    /// The same sender, at this address.
+    pub(crate) fn at(self, peer: Option<ClientPeer>) -> Self {
+        Self { peer, ..self }
+    }
+
+    /// The client that replies to the sender count for.
+    pub(crate) fn reply_owner(&self) -> ReplyOwner {
+        match (&self.token, self.peer) {
+            (Some(token), _) => ReplyOwner::Token(token.owner()),
+            (None, Some(peer)) => ReplyOwner::Peer(peer),
+            (None, None) => ReplyOwner::Unknown,
+        }
+    }
+
     /// The name of the token, empty where there are none.
     pub(crate) fn name(&self) -> &str {
         self.token.as_ref().map_or("", |token| token.name())
+    }
+
+    /// The owner whose shares the sender's things count for: its token, by name.
+    pub(crate) fn owner(&self) -> Arc<str> {
+        self.token.as_ref().map_or_else(Arc::default, |token| token.owner())
+    }
+
+    /// Where the sender may change consumers that others made.
+    pub(crate) fn steers(&self) -> SteeredTopics {
+        let pass = self.clone();
+        SteeredTopics::new(move |topic| pass.may(TokenRight::Manage, topic))
     }
 
     /// Whether it was a token that let the sender in.

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use crate::Config;
 use crate::access::{self, AccessTokens, RequestPass};
 use crate::audit::AuditTrail;
-use crate::fair::{DeliveryShare, FairLimits};
+use crate::fair::{DeliveryShare, FairLimits, ReplyHold, ReplyOwner};
 use crate::peer::{ClientPeer, ConnectionPermits};
 use crate::probe::FolderProbe;
 use crate::readers::ConnectedReaders;
@@ -22,6 +22,9 @@ use crate::served::ServedCount;
 use crate::spans::SpanQueue;
 use crate::tickets::GivenTickets;
 use crate::upgrade::RefusalSlots;
+
+/// The parts of all memory for large replies of which a token has one, where there are several.
+const REPLY_PARTS: usize = 4;
 
 /// The state that all requests share.
 pub(crate) struct NodeApp {
@@ -115,7 +118,7 @@ impl NodeApp {
         let refusal = match self.access.admit(headers) {
             // A valid token passes before any rate is asked: others behind the same address may be
             // guessing.
-            Ok(pass) => return Ok(pass),
+            Ok(pass) => return Ok(pass.at(peer)),
             Err(refusal) => refusal,
         };
         let is_guess = matches!(refusal, HttpRefusal::Unauthorized) && access::shows_token(headers);
@@ -132,7 +135,18 @@ impl NodeApp {
 
     /// The share of one connection in the memory of deliveries.
     pub(crate) fn share(&self) -> DeliveryShare {
-        self.fair.deliveries.share(self.serving.count())
+        self.fair.deliveries.share(self.serving.count() + self.fair.replies.count())
+    }
+
+    /// Room for something larger than that share, if there is some now.
+    pub(crate) fn large(&self, owner: &ReplyOwner, bytes: usize) -> Option<ReplyHold> {
+        let now = tokio::time::Instant::now();
+        self.fair.replies.reserve(owner, self.reply_parts(), bytes, now)
+    }
+
+    /// The parts of all room for replies of which each owner has one.
+    pub(crate) fn reply_parts(&self) -> usize {
+        if self.access.count() > 1 { REPLY_PARTS } else { 1 }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -71,10 +71,20 @@ pub(crate) async fn read(
     if codec != Codec::MsgPackRecords {
         return Ok(ReceivedBody { codec, bytes, _share: share });
     }
-    let mut plain = Vec::with_capacity(bytes.len());
-    let read = records::Decoder::new().to_plain(&bytes, &mut plain);
-    read.map_err(|cause| Error::Decode { codec: codec.name(), cause })?;
-    Ok(ReceivedBody { codec: Codec::MsgPack, bytes: plain.into(), _share: share })
+    let plain = to_plain(&mut share, bytes)?;
+    Ok(ReceivedBody { codec: Codec::MsgPack, bytes: plain, _share: share })
+}
+
+/// The plain form of records, which counts in place of them.
+fn to_plain(share: &mut BodyShare, records: Bytes) -> Result<Bytes, HttpRefusal> {
+    let mut plain = Vec::with_capacity(records.len());
+    let read = records::Decoder::new().to_plain(&records, &mut plain);
+    let codec = Codec::MsgPackRecords.name();
+    read.map_err(|cause| Error::Decode { codec, cause })?;
+    // Records can be much shorter than what they stand for.
+    share.grow(plain.len())?;
+    share.shrink(records.len());
+    Ok(plain.into())
 }
 
 fn content_type(kind: &HeaderValue) -> Result<Codec, HttpRefusal> {
@@ -167,6 +177,25 @@ mod tests {
         drop(share);
         assert_eq!(bodies.held(), 0);
         assert_eq!(gathered(0).await.ok().unwrap().0, 0);
+    }
+
+    #[test]
+    fn the_plain_form_of_records_counts_in_place_of_them() {
+        // A record of one long key, which is said once, and then of one byte each time.
+        let mut records = vec![0xdc, 0, 50, 0xd4, 0x72, 0x40, 0x91, 0xb9];
+        records.extend_from_slice(&[b'k'; 25]);
+        records.push(0xc0);
+        (1..50).for_each(|_| records.extend_from_slice(&[0x40, 0xc0]));
+        let plain = |max| {
+            let bodies = BodyMemory::new(max, max);
+            let mut share = bodies.share(None);
+            share.grow(records.len()).ok().unwrap();
+            let plain = to_plain(&mut share, records.clone().into());
+            plain.map(|plain| (plain.len(), bodies.held()))
+        };
+        let (length, held) = plain(4000).ok().unwrap();
+        assert!(length > 10 * records.len() / 2 && held == length, "{length} {held}");
+        assert!(matches!(plain(length), Err(HttpRefusal::Crowded)), "both stand for a moment");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::access::{ConnectionGrant, RequestPass};
 use crate::app::NodeApp;
 use crate::clock::{now_ms, stopped};
-use crate::fair::DeliveryShare;
+use crate::fair::{DeliveryShare, ReplyHold, ReplyOwner};
 use crate::frames::{ConnectionEnd, SocketEvent, SocketFrames, SocketLayout};
 use crate::handshake::WebSocket;
 use crate::refusal::HttpRefusal;
@@ -34,6 +34,9 @@ struct ReadConnection {
     heartbeat: Option<Duration>,
     /// The share of the common memory that the deliveries hold.
     held: Option<DeliveryShare>,
+    /// The room that they have where they are larger than a share.
+    large: Option<ReplyHold>,
+    owner: ReplyOwner,
 }
 
 /// Deliver frames that are to be sent as one.
@@ -50,12 +53,22 @@ pub(crate) async fn serve(
     request: SubscribeRequest,
 ) {
     let frames = SocketFrames::new(socket, request.codec, MAX_CLIENT_FRAME_BYTES);
-    let mut connection = ReadConnection { app, frames, batch: 1, heartbeat: None, held: None };
+    let owner = pass.reply_owner();
+    let (batch, heartbeat, held, large) = (1, None, None, None);
+    let mut connection = ReadConnection { app, frames, batch, heartbeat, held, large, owner };
     let end = connection.run(pass, request).await;
     if let ConnectionEnd::Refused(refusal) = &end {
         connection.app.refused.note(refusal);
     }
     connection.frames.end(end).await;
+}
+
+/// Waits until what is held is to go for others; for ever where nothing is held.
+async fn cut_off(large: Option<&ReplyHold>) {
+    match large {
+        Some(hold) => hold.cut().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Says why a socket is refused, which has been counted, and closes it.
@@ -116,6 +129,9 @@ impl ReadConnection {
                     wake.as_mut().reset(self.wake_at());
                     ticked
                 }
+                () = cut_off(self.large.as_ref()) => {
+                    Err(ConnectionEnd::Refused(HttpRefusal::RepliesUnread))
+                }
                 refusal = refused.as_mut() => Err(ConnectionEnd::Refused(refusal)),
                 () = stopped.as_mut() => Err(ConnectionEnd::Refused(Error::Draining.into())),
             };
@@ -140,19 +156,33 @@ impl ReadConnection {
         let before = self.frames.written_bytes();
         let delivered = self.deliver(events);
         // Shared frames count in full. A client that takes nothing is left with a copy of them.
-        share.keep(self.frames.written_bytes() - before);
+        let written = self.frames.written_bytes() - before;
+        let is_large = share.is_large(written);
+        share.keep(written);
         self.held = Some(share);
         delivered?;
         // Most clients take what they are sent at once. Then nothing is left to come back for.
         self.frames.flush_now()?;
         if !self.frames.is_flushing() {
             self.held = None;
+        } else if is_large {
+            self.hold_large(written)?;
         }
         // A reader that catches up lets others have their turn.
         if taken >= TURN {
             tokio::task::yield_now().await;
         }
         Ok(taken)
+    }
+
+    /// Holds what its client has not taken of a message that no share allows. If others lack room
+    /// later on, the connection ends for it: the message comes again.
+    fn hold_large(&mut self, bytes: usize) -> Result<(), ConnectionEnd> {
+        let hold = self.app.large(&self.owner, bytes);
+        let hold = hold.ok_or(ConnectionEnd::Refused(HttpRefusal::RepliesUnread))?;
+        hold.fill_elsewhere();
+        (self.held, self.large) = (None, Some(hold));
+        Ok(())
     }
 
     /// Takes in what the socket did, and every further frame that is already there.
@@ -163,7 +193,7 @@ impl ReadConnection {
     ) -> Result<(), ConnectionEnd> {
         match heard? {
             SocketEvent::Flushed => {
-                self.held = None;
+                (self.held, self.large) = (None, None);
                 return Ok(());
             }
             SocketEvent::Frame(frame) => self.accept(&frame, subscription)?,

@@ -12,7 +12,8 @@ use sealane_protocol::{ListDelayed, read_cancel_query};
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
 use crate::query;
-use crate::reply::{ReplyFill, accepted, answer};
+use crate::refusal::HttpRefusal;
+use crate::reply::{MadeReply, ReplyFill, accepted, answer, answer_metered};
 
 /// The delayed messages of a stream, in the order in which they come.
 pub(crate) async fn list(
@@ -22,14 +23,23 @@ pub(crate) async fn list(
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let result = async {
+    let asked = || -> Result<_, HttpRefusal> {
         let topic = pass.topic(TokenRight::Read, &topic)?;
         let list = ListDelayed::read(query::read(query)?)?;
         accepted(&headers)?;
-        let page = app.hub.delayed(&topic, list).await?;
-        Ok(Box::new(move |writer: &mut DatumWriter<'_>| page.write(writer)) as ReplyFill)
+        Ok((topic, list))
     };
-    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+    let (topic, list) = match asked() {
+        Ok(asked) => asked,
+        Err(refusal) => return answer(&headers, Err(refusal)),
+    };
+    let (app, headers, topic) = (&app, &headers, &topic);
+    let make = move || async move {
+        let page = app.hub.delayed(topic, list).await?;
+        let fill = Box::new(move |writer: &mut DatumWriter<'_>| page.write(writer));
+        Ok(MadeReply::new(headers, StatusCode::OK, fill))
+    };
+    answer_metered(app, &pass, headers, make).await
 }
 
 /// Cancels the messages of one id.

@@ -16,8 +16,9 @@ use sealane_stream::{AppendedMessages, IdempotencyKey, StreamEnqueue, StreamEnve
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
 use crate::body;
+use crate::fair::ReplyPlace;
 use crate::refusal::HttpRefusal;
-use crate::reply::{ReplyFill, accepted, answer};
+use crate::reply::{ReplyFill, accepted, answer, answer_in, place_for};
 
 /// The name of the header that gives the scope in which a request is done once.
 const SCOPE: &str = "idempotency-scope";
@@ -25,20 +26,29 @@ const SCOPE: &str = "idempotency-scope";
 pub(crate) async fn one(State(app): State<Arc<NodeApp>>, request: Request) -> Response {
     let headers = request.headers().clone();
     let result = append(&app, request, false).await;
-    answer(&headers, result.map(|appended| (StatusCode::OK, write(appended, false))))
+    answer(&headers, result.map(|(_, appended)| (StatusCode::OK, write(appended, false))))
 }
 
 pub(crate) async fn batch(State(app): State<Arc<NodeApp>>, request: Request) -> Response {
     let headers = request.headers().clone();
-    let result = append(&app, request, true).await;
-    answer(&headers, result.map(|appended| (StatusCode::OK, write(appended, true))))
+    match append(&app, request, true).await {
+        Ok((place, appended)) => {
+            answer_in(place, &headers, Ok((StatusCode::OK, write(appended, true))))
+        }
+        Err(refusal) => answer(&headers, Err(refusal)),
+    }
 }
 
+/// Bytes of an answer beside its ids, and of each id beside its own, in the longest codec.
+const ANSWER_BYTES: usize = 1 << 10;
+const ID_BYTES: usize = 8;
+
+/// Appends what a request brings; also returns the room for its answer.
 async fn append(
-    app: &NodeApp,
+    app: &Arc<NodeApp>,
     request: Request,
     is_batch: bool,
-) -> Result<AppendedMessages, HttpRefusal> {
+) -> Result<(ReplyPlace, AppendedMessages), HttpRefusal> {
     let headers = request.headers().clone();
     // A request that cannot be answered is not done.
     accepted(&headers)?;
@@ -55,7 +65,7 @@ async fn append(
     // Nothing more is worked out for who may not publish there.
     pass.need(TokenRight::Publish, &asked.to)?;
     let once = EnqueueIdentity::read(&headers)?;
-    let mut enqueue = read(app, &asked, body.codec)?;
+    let mut enqueue = read(app, &asked, body.codec, pass.owner())?;
     enqueue.key = match once {
         None => None,
         Some(EnqueueIdentity::Key(key)) => {
@@ -73,13 +83,15 @@ async fn append(
             Some(IdempotencyKey::of_each(&asked.envelopes, &enqueue.envelopes))
         }
     };
+    let ids = enqueue.envelopes.iter().map(|envelope| envelope.id().len() * 6 + ID_BYTES);
+    let place = place_for(app, &pass, ANSWER_BYTES + ids.sum::<usize>()).await?;
     if pass.has_token() {
         let count = enqueue.envelopes.len();
         // Messages are charged before they are stored. A request that the store refuses has cost
         // its work all the same.
         app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
     }
-    Ok(app.hub.enqueue(enqueue).await?)
+    Ok((place, app.hub.enqueue(enqueue).await?))
 }
 
 /// The identity by which the hub recognises a repeated request, so that it is done once.
@@ -124,6 +136,7 @@ fn read(
     app: &NodeApp,
     asked: &sealane_protocol::Enqueue<'_>,
     codec: Codec,
+    owner: Arc<str>,
 ) -> Result<StreamEnqueue, HttpRefusal> {
     let sealane_protocol::Enqueue { to, envelopes, expect, delay_ms, .. } = asked;
     if envelopes.len() > MAX_BATCH_MESSAGES {
@@ -140,8 +153,7 @@ fn read(
         envelopes.iter().copied().map(read).collect::<Result<Vec<_>, _>>()
     })?;
     let (topic, expect, delay_ms) = (to.clone(), *expect, *delay_ms);
-
-    Ok(StreamEnqueue { topic, envelopes, expect, delay_ms, key: None, owner: "".into() })
+    Ok(StreamEnqueue { topic, envelopes, expect, delay_ms, key: None, owner })
 }
 
 fn write(appended: AppendedMessages, is_batch: bool) -> ReplyFill {

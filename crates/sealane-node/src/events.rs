@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use crate::access::{ConnectionGrant, RequestPass};
 use crate::app::{NodeAlive, NodeApp};
 use crate::clock::{now_ms, stopped};
-use crate::fair::DeliveryShare;
+use crate::fair::{DeliveryShare, ReplyHold, ReplyOwner};
 use crate::query::{self, unescape};
 use crate::readers::EnteredReader;
 use crate::refusal::HttpRefusal;
@@ -64,6 +64,7 @@ async fn open(
     headers: &HeaderMap,
 ) -> Result<EventSource, HttpRefusal> {
     let EventsQuery { pattern, from, last_event_id } = read(query)?;
+    let owner = pass.reply_owner();
     // The grant is taken before the subscription, so that a token revoked in between is noticed.
     let grant = ConnectionGrant::reading(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
@@ -98,6 +99,8 @@ async fn open(
         stopping,
         out,
         held: None,
+        large: None,
+        owner,
         ended: false,
         shown,
         _served: served,
@@ -203,6 +206,9 @@ struct EventSource {
     out: Vec<u8>,
     /// The share of the common memory that the last sent bytes hold.
     held: Option<DeliveryShare>,
+    /// Events that are larger than a share, and leave in pieces.
+    large: Option<ReplyHold>,
+    owner: ReplyOwner,
     ended: bool,
     shown: EnteredReader,
     _served: ServedClient,
@@ -212,6 +218,9 @@ struct EventSource {
 impl EventSource {
     /// The bytes that are sent next, when the client has taken those before.
     async fn next(&mut self) -> Option<Bytes> {
+        if let Some(piece) = self.next_of_large() {
+            return piece;
+        }
         let mut events = Vec::new();
         // The client has taken the last piece by now, and with it goes its share of memory.
         self.held = None;
@@ -242,10 +251,39 @@ impl EventSource {
             }
         }
         if let Some(held) = &mut self.held {
+            if held.is_large(self.out.len()) {
+                return self.begin_large();
+            }
             // The share was an upper bound. The part that was not needed goes back at once.
             held.keep(self.out.len());
         }
         Some(std::mem::take(&mut self.out).into())
+    }
+
+    /// Sends what no share allows in pieces. Where there is no room for it the client is told so,
+    /// and comes back to the same place.
+    fn begin_large(&mut self) -> Option<Bytes> {
+        self.held = None;
+        let bytes = std::mem::take(&mut self.out);
+        let Some(hold) = self.app.large(&self.owner, bytes.len()) else {
+            self.refuse(&HttpRefusal::RepliesUnread);
+            return Some(std::mem::take(&mut self.out).into());
+        };
+        hold.fill(bytes);
+        self.large = Some(hold);
+        self.next_of_large().flatten()
+    }
+
+    /// The next piece of what is sent in pieces, where something is: none, where it was cut off.
+    fn next_of_large(&mut self) -> Option<Option<Bytes>> {
+        let piece = self.large.as_ref()?.next_piece();
+        match piece {
+            Some(piece) if piece.is_empty() => {
+                self.large = None;
+                None
+            }
+            piece => Some(piece),
+        }
     }
 
     fn tell(&mut self, events: &mut Vec<SubscriptionOutput>) -> Result<(), HttpRefusal> {

@@ -1,5 +1,7 @@
 //! The limits that keep one client from taking the shared resources: rates, and the memory of
-//! bodies.
+//! bodies and of what clients have not taken yet.
+
+mod replies;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,12 +13,14 @@ use crate::limits::{
     MAX_ASKED_BYTES, MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES,
     MAX_CONNECTIONS_PER_ADDRESS, MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE,
     MAX_RATE_KEYS, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS, MIN_EQUAL_SHARES, MIN_SHARE_KIB,
+    REPLY_PIECE_BYTES,
 };
 use parking_lot::{Mutex, MutexGuard};
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
 
 use crate::peer::ClientPeer;
 use crate::refusal::HttpRefusal;
+pub(crate) use replies::{ReplyCounted, ReplyHold, ReplyMemory, ReplyOwner, ReplyPlace};
 
 /// The limits of one client of a node. The defaults are in docs/LIMITS.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,7 @@ pub(crate) struct FairLimits {
     pub(crate) guessed: ClientRates<ClientPeer>,
     pub(crate) bodies: Arc<BodyMemory>,
     pub(crate) deliveries: DeliveryMemory,
+    pub(crate) replies: Arc<ReplyMemory>,
     pub(crate) asked: Arc<CreditReserve>,
 }
 
@@ -55,13 +60,17 @@ impl FairLimits {
     pub(crate) fn new(limits: ClientLimits) -> Self {
         let enqueue = limits.enqueue_rate as f64;
         let guesses = limits.guesses_per_minute as f64;
+        let deliveries = DeliveryMemory::new(MAX_DELIVERIES_BYTES);
+        // Both ways out are of one budget.
+        let replies = ReplyMemory::new(deliveries.left.clone());
         Self {
             // Rates go by token: an address can be a whole fleet behind one proxy.
             enqueued: ClientRates::new(enqueue, enqueue, MAX_TOKENS),
             // Guesses go by address, since a guess has no token that is known.
             guessed: ClientRates::new(guesses / 60.0, guesses, MAX_RATE_KEYS),
             bodies: BodyMemory::new(MAX_BODIES_BYTES, MAX_TOKEN_BODIES_BYTES),
-            deliveries: DeliveryMemory::new(MAX_DELIVERIES_BYTES),
+            deliveries,
+            replies,
             asked: CreditReserve::new(MAX_ASKED_BYTES),
         }
     }
@@ -193,6 +202,12 @@ impl DeliveryShare {
         (self.equal_kib + self.free_kib).max(MIN_SHARE_KIB) << 10
     }
 
+    /// Whether so many bytes are more than overhead can make of what the share allows: a single
+    /// message, or one that is much longer in the codec of its reader. It is held as a large reply.
+    pub(crate) fn is_large(&self, bytes: usize) -> bool {
+        bytes > 2 * self.bytes() + REPLY_PIECE_BYTES
+    }
+
     /// Gives back what is more than `bytes`.
     pub(crate) fn keep(&mut self, bytes: usize) {
         let kept_kib = bytes.div_ceil(1024);
@@ -241,6 +256,21 @@ impl BodyMemory {
         BodyShare { bodies: self.clone(), token: token.map(str::to_owned), bytes: 0 }
     }
 
+    fn give_back(&self, token: Option<&str>, bytes: usize) {
+        let mut held = self.lock();
+        held.all -= bytes;
+        if let Some(token) = token
+            && let Some(of_token) = held.of_tokens.get_mut(token)
+        {
+            *of_token -= bytes;
+            // Without a body the token needs no entry. The map is then as large as the bodies under
+            // way.
+            if *of_token == 0 {
+                held.of_tokens.remove(token);
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BodyBytes> {
         self.held.lock()
     }
@@ -273,22 +303,18 @@ impl BodyShare {
         self.bytes += more;
         Ok(())
     }
+
+    /// Gives so much of it back.
+    pub(crate) fn shrink(&mut self, less: usize) {
+        let less = less.min(self.bytes);
+        self.bytes -= less;
+        self.bodies.give_back(self.token.as_deref(), less);
+    }
 }
 
 impl Drop for BodyShare {
     fn drop(&mut self) {
-        let mut held = self.bodies.lock();
-        held.all -= self.bytes;
-        if let Some(token) = &self.token
-            && let Some(of_token) = held.of_tokens.get_mut(token)
-        {
-            *of_token -= self.bytes;
-            // Without a body the token needs no entry. The map is then as large as the bodies under
-            // way.
-            if *of_token == 0 {
-                held.of_tokens.remove(token);
-            }
-        }
+        self.bodies.give_back(self.token.as_deref(), self.bytes);
     }
 }
 

@@ -260,6 +260,11 @@ impl HubNode {
         let doors = NodeDoors { stopping: stopping.clone(), alive, audit };
         let app = Arc::new(NodeApp::new(hub, access.clone(), &config, doors));
         tokio::spawn(audit::keep(app.clone(), records, stopping.clone()));
+        let sharer = Arc::downgrade(&app);
+        access.share_by(move |rules| {
+            // The tokens may outlive the node by a moment.
+            sharer.upgrade().into_iter().for_each(|app| app.hub.set_shares(rules.clone()));
+        });
         tokio::spawn(access.follow(stopping.clone()));
         if let Some(ttl) = config.reply_ttl {
             tokio::spawn(replies::tidy(app.clone(), ttl, stopping.clone()));

@@ -14,6 +14,23 @@ sealane_message::limits! {
     MAX_DELIVERIES_BYTES: usize = 256 << 20, "bytes";
     /// Bytes of deliveries that one connection holds at most, unless a single one is larger.
     MAX_CONNECTION_DELIVERIES_BYTES: usize = 1 << 20, "bytes";
+    /// Bytes of replies that are larger than the share of their connection, all together, until
+    /// their clients take them: a part of `MAX_DELIVERIES_BYTES`. If a further one lacks room,
+    /// those that stand still are cut off. A token may hold a quarter of it, and an only one all.
+    MAX_REPLIES_BYTES: usize = MAX_DELIVERIES_BYTES / 4, "bytes";
+    /// How long a reply waits for room, or for its turn to be made. Then it is refused.
+    MAX_REPLY_WAIT_MS: u64 = 10_000, "milliseconds";
+    /// How long a client may take nothing of a large reply while others lack room. Then it is cut
+    /// off.
+    MIN_REPLY_STALL_MS: u64 = 250, "milliseconds";
+    /// Replies of unknown size that a node makes at once, and a quarter of it for one of several
+    /// tokens. Further ones wait.
+    MAX_REPLIES_MADE: usize = 8, "replies";
+    /// The piece in which a large reply leaves.
+    REPLY_PIECE_BYTES: usize = 64 << 10, "bytes";
+    /// Consumers that the streams of one list have, unless a single stream has more. The reply
+    /// names where to go on.
+    MAX_LISTED_CONSUMERS: usize = 4096, "consumers";
     /// Streams that one list looks at once it has found one that is asked for and may be read. The
     /// reply names where to go on.
     MAX_LIST_LOOKS: usize = 10_000, "streams";
@@ -115,6 +132,9 @@ sealane_message::limits! {
     MAX_REPLY_LOOK_MS: u64 = 30_000, "milliseconds";
     /// Streams that such a look takes before others have their turn.
     MAX_REPLY_LOOKS: usize = 256, "streams";
+    /// How much the time of day may differ from the time that passed between two such looks. Beyond
+    /// it every answer has its whole time again.
+    MAX_CLOCK_DRIFT_MS: u64 = 2000, "milliseconds";
     /// Bytes that the node reads of a client that it refuses by its first byte.
     MAX_REFUSED_HELLO_BYTES: usize = 4096, "bytes";
     /// Bytes that the system takes of a connection beyond those that it can send now.

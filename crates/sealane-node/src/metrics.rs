@@ -2,25 +2,29 @@
 //! (docs/reference/METRICS.md).
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
-use axum::http::{HeaderMap, HeaderValue};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::{ACCEPT, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use sealane_protocol::Error;
-use sealane_stream::{ConsumerFigures, HistogramSpread, SeriesFigures, StreamFigures};
+use sealane_stream::limits::MAX_METRIC_SHARES;
+use sealane_stream::{
+    ConsumerFigures, HistogramSpread, SeriesFigures, ShareHeld, ShareKind, StreamFigures,
+};
 
 use crate::access::RequestPass;
 use crate::app::NodeApp;
-use crate::reply::answer;
+use crate::reply::{MadeReply, answer, answer_metered};
 
 /// Caches must not hand one format to a client of the other.
 const VARIES: HeaderValue = HeaderValue::from_static("accept");
@@ -47,11 +51,11 @@ impl MetricsFormat {
         if open.is_some_and(|open| open > 0) && open >= text { Self::Open } else { Self::Text }
     }
 
-    fn content_type(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
+    fn content_type(self) -> &'static str {
+        match self {
             Self::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
-        })
+        }
     }
 }
 
@@ -74,14 +78,22 @@ pub(crate) async fn show(
         return answer(&headers, Err(refusal));
     }
     let format = MetricsFormat::accepted(&headers);
-    // It looks at every stream, and nobody who is served by this thread waits for that.
-    match tokio::task::spawn_blocking(move || write(gather(&app), format)).await {
-        Ok(Ok(text)) => {
-            let fields = [(CONTENT_TYPE, format.content_type()), (VARY, VARIES)];
-            (fields, text).into_response()
+    let make = || {
+        let app = app.clone();
+        async move {
+            // It looks at every stream, and nobody who is served by this thread waits for that.
+            match tokio::task::spawn_blocking(move || write(gather(&app), format)).await {
+                Ok(Ok(text)) => {
+                    let (status, kind) = (StatusCode::OK, format.content_type());
+                    Ok(MadeReply { status, kind, body: text.into_bytes() })
+                }
+                _ => Err(Error::Draining.into()),
+            }
         }
-        _ => answer(&headers, Err(Error::Draining.into())),
-    }
+    };
+    let mut reply = answer_metered(&app, &pass, &headers, make).await;
+    reply.headers_mut().insert(VARY, VARIES);
+    reply
 }
 
 /// A metric with all its series.
@@ -219,6 +231,11 @@ fn gather(app: &NodeApp) -> GatheredMetrics {
         values: MetricValues::Counter(refused.map(point).collect()),
     });
     for (name, help, value) in [
+        (
+            "sealane_carry_replies_cut_total",
+            "Large replies cut off, of which their clients took nothing while others lacked room.",
+            app.fair.replies.cut(),
+        ),
         ("sealane_carry_spans_total", "Spans that a collector has taken.", app.spans.sent()),
         ("sealane_carry_spans_dropped_total", "Spans that none took.", app.spans.dropped()),
     ] {
@@ -240,6 +257,7 @@ fn gather(app: &NodeApp) -> GatheredMetrics {
         help: "Requests, from their head to the head of their reply, by route.",
         values: MetricValues::Histogram(app.requests.all().map(timed).collect()),
     });
+    all.extend(by_share(app));
     let SeriesFigures { streams, consumers } = app.hub.figures();
     all.extend(by_stream(&streams));
     all.extend(by_consumer(&consumers));
@@ -286,8 +304,13 @@ fn gauges(app: &NodeApp) -> Vec<NodeMetric> {
         ),
         gauge(
             "sealane_read_held_bytes",
-            "Bytes of deliveries that clients have not taken yet.",
+            "Bytes of deliveries and replies that clients have not taken yet.",
             app.fair.deliveries.held(),
+        ),
+        gauge(
+            "sealane_carry_reply_bytes",
+            "Bytes of them that are large replies.",
+            app.fair.replies.held(),
         ),
         gauge(
             "sealane_read_followed_streams",
@@ -317,6 +340,52 @@ fn by_stream(streams: &[StreamFigures]) -> Vec<NodeMetric> {
         }),
         total("sealane_stream_topic_stored_total", "Messages stored.", |of| of.stored),
         total("sealane_stream_topic_delivered_total", "Deliveries.", |of| of.delivered),
+    ]
+}
+
+/// The shares of all owners together, and those of owners that are fullest.
+fn by_share(app: &NodeApp) -> Vec<NodeMetric> {
+    let kind_label = |kind: ShareKind| ("kind", Cow::Borrowed(kind.name()));
+    let mut shares = app.hub.shares();
+    let of_kind = |value: &dyn Fn(ShareKind) -> u64| -> Vec<MetricPoint> {
+        let point = |kind| MetricPoint { labels: vec![kind_label(kind)], value: value(kind) };
+        ShareKind::ALL.into_iter().map(point).collect()
+    };
+    let sums = of_kind(&|kind| app.hub.share_sum(kind));
+    let refused = of_kind(&|kind| {
+        shares.iter().filter(|share| share.kind == kind).map(|share| share.refused).sum()
+    });
+    let percent = |share: &ShareHeld| share.held.saturating_mul(100) / share.limit.max(1);
+    // There may be thousands of tokens, and nobody looks at shares that are nearly empty.
+    shares.sort_by_cached_key(|share| (Reverse(percent(share)), share.owner.clone(), share.kind));
+    shares.truncate(MAX_METRIC_SHARES);
+    let points = |value: fn(&ShareHeld) -> u64| -> Vec<MetricPoint> {
+        let labels =
+            |share: &ShareHeld| vec![("token", share.owner.clone().into()), kind_label(share.kind)];
+        let point = |share: &ShareHeld| MetricPoint { labels: labels(share), value: value(share) };
+        shares.iter().map(point).collect()
+    };
+    vec![
+        NodeMetric {
+            name: "sealane_stream_share_sum",
+            help: "What all tokens hold together, by kind of share.",
+            values: MetricValues::Gauge(sums),
+        },
+        NodeMetric {
+            name: "sealane_stream_share_refused_total",
+            help: "Requests refused for want of a share, by its kind.",
+            values: MetricValues::Counter(refused),
+        },
+        NodeMetric {
+            name: "sealane_stream_share_held",
+            help: "What a token holds, of the fullest shares.",
+            values: MetricValues::Gauge(points(|share| share.held)),
+        },
+        NodeMetric {
+            name: "sealane_stream_share_limit",
+            help: "What it may hold.",
+            values: MetricValues::Gauge(points(|share| share.limit)),
+        },
     ]
 }
 

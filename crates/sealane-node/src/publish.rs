@@ -5,6 +5,7 @@ mod shared;
 mod waiting;
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,7 +17,7 @@ use sealane_message::Topic;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_PUBLISH_FRAME_BYTES};
 use sealane_protocol::{
     Error, Features, NotPlaced, NumberRange, PublishAsked, PublishFrame, PublishItem, PublishQuery,
-    StoredRange, read_publish,
+    SessionPlace, StoredRange, read_publish,
 };
 use sealane_stream::{PublishAnswered, PublishSession, SessionItem, StreamEnvelope};
 use tokio::time::{Sleep, sleep_until};
@@ -40,6 +41,8 @@ const TURN: usize = 64;
 struct PublishRequest {
     codec: Codec,
     session: Option<String>,
+    /// The stream of which the first frame tells.
+    stream: Option<Topic>,
 }
 
 pub(crate) async fn publish(opening: SocketOpening) -> Response {
@@ -54,15 +57,19 @@ pub(crate) async fn publish(opening: SocketOpening) -> Response {
 fn ask(parameters: SocketParameters, pass: &RequestPass) -> Result<PublishRequest, HttpRefusal> {
     pass.need_to_enqueue()?;
     let SocketParameters { query, codec } = parameters;
-    let PublishQuery { session } = PublishQuery::read(query)?;
-    Ok(PublishRequest { codec, session })
+    let PublishQuery { session, stream } = PublishQuery::read(query)?;
+    if let Some(stream) = &stream {
+        pass.need(TokenRight::Publish, stream)?;
+    }
+    Ok(PublishRequest { codec, session, stream })
 }
 
 async fn serve(app: Arc<NodeApp>, socket: WebSocket, pass: RequestPass, request: PublishRequest) {
     let frames = SocketFrames::new(socket, request.codec, MAX_PUBLISH_FRAME_BYTES);
     // A client that names no session gets one, so that it can go on with it on a new connection.
     let session = request.session.unwrap_or_else(|| app.hub.ids().next());
-    let (publishing, grant) = match open(&app, pass, &session) {
+    let opened = open(&app, pass, &session, request.stream).await;
+    let (publishing, grant, place) = match opened {
         Ok(opened) => opened,
         Err(refusal) => {
             app.refused.note(&refusal);
@@ -72,7 +79,7 @@ async fn serve(app: Arc<NodeApp>, socket: WebSocket, pass: RequestPass, request:
     let (codec, features) = (frames.agreed(), Features::ours());
     let mut connection =
         PublishConnection::new(app.clone(), frames, grant.pass().clone(), publishing);
-    let first = PublishFrame::Session { session, codec, time_ms: now_ms(), features };
+    let first = PublishFrame::Session { session, codec, time_ms: now_ms(), features, place };
     // The session is named before the first credit. A client must know its name before it sends.
     connection.told.push(first);
     let (connection, end) = shared::run(connection, grant).await;
@@ -84,14 +91,23 @@ async fn serve(app: Arc<NodeApp>, socket: WebSocket, pass: RequestPass, request:
     }
 }
 
-fn open(
+/// Opens a session, and finds its place in the stream that was asked for.
+async fn open(
     app: &NodeApp,
     pass: RequestPass,
     session: &str,
-) -> Result<(PublishSession, ConnectionGrant), HttpRefusal> {
+    stream: Option<Topic>,
+) -> Result<(PublishSession, ConnectionGrant, Option<SessionPlace>), HttpRefusal> {
     let grant = ConnectionGrant::publishing(app.access.clone(), pass)?;
     let publishing = app.hub.publishing(grant.pass().name(), session)?;
-    Ok((publishing, grant))
+    let place = match stream {
+        Some(stream) => {
+            let next = publishing.next(&stream).await?;
+            Some(SessionPlace { stream, next })
+        }
+        None => None,
+    };
+    Ok((publishing, grant, place))
 }
 
 struct PublishConnection {
@@ -276,8 +292,10 @@ impl PublishConnection {
             let count = asked.len();
             self.app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
         }
-        for PublishAsked { to, n, bytes, item } in asked {
+        let twice = find_twice(&asked);
+        for (index, PublishAsked { to, n, bytes, item }) in asked.into_iter().enumerate() {
             let bytes = bytes as u64;
+            let item = if twice.contains(&index) { Err(numbered_twice()) } else { item };
             match item.map_err(HttpRefusal::from).and_then(|item| self.read(item)) {
                 Ok(item) => self.waiting.add(item, bytes, self.credit.window()),
                 Err(refusal) => {
@@ -322,7 +340,8 @@ impl PublishConnection {
                 Ok(placed) => {
                     self.credit.answered(numbers);
                     let (outcome, level) = (placed.first, placed.level.into());
-                    let placed = StoredRange { stream, numbers, outcome, level };
+                    let replayed = placed.replayed;
+                    let placed = StoredRange { stream, numbers, outcome, level, replayed };
                     self.told.push(PublishFrame::Published(placed));
                 }
                 Err(error) => {
@@ -341,6 +360,26 @@ impl PublishConnection {
         self.credit.answered(refused.numbers);
         self.told.push(PublishFrame::Refused(refused));
     }
+}
+
+/// The places of items in a frame whose stream and number an earlier item of the frame has. What
+/// is repeated for want of an answer comes on a new connection, and never twice in a frame.
+fn find_twice(asked: &[PublishAsked<'_>]) -> Vec<usize> {
+    // Numbers of a stream ascend in a frame, so that the sorted look is almost never needed.
+    let ascends = |pair: &[PublishAsked<'_>]| match pair {
+        [first, next] => first.to == next.to && first.n < next.n,
+        _ => true,
+    };
+    if asked.windows(2).all(ascends) {
+        return Vec::new();
+    }
+    let mut known = HashSet::new();
+    let items = asked.iter().enumerate();
+    items.filter(|(_, one)| !known.insert((&*one.to, one.n))).map(|(index, _)| index).collect()
+}
+
+fn numbered_twice() -> Error {
+    Error::parameter("n", "came twice for its stream in this frame")
 }
 
 thread_local! {

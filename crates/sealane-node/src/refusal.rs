@@ -144,6 +144,12 @@ sealane_message::errors! {
         #[cause("a client sent what is no frame of the WebSocket protocol")]
         #[hint("Use a WebSocket library; frames are masked, whole, and without extensions.")]
         WebSocket(String),
+        /// The memory for replies, or the client's share of it, is taken.
+        #[code("SL-NODE-22", "RepliesUnread", retry = Later)]
+        #[cause("the memory for replies, or this client's share of it, is taken by unread ones")]
+        #[hint("Read the replies that you ask for, and fewer at once; then ask again. Nothing was \
+                done.")]
+        RepliesUnread,
     }
 }
 
@@ -186,6 +192,7 @@ impl HttpRefusal {
             // These pass by themselves within seconds. A client that comes back at once would
             // prolong them.
             HttpRefusal::Crowded
+            | HttpRefusal::RepliesUnread
             | HttpRefusal::Connections
             | HttpRefusal::Hub(Error::StorageBusy) => Some(2),
             _ => None,
@@ -209,7 +216,7 @@ impl HttpRefusal {
             HttpRefusal::SilentConnection | HttpRefusal::SlowHead | HttpRefusal::SlowBody => {
                 StatusCode::REQUEST_TIMEOUT
             }
-            HttpRefusal::Crowded => StatusCode::SERVICE_UNAVAILABLE,
+            HttpRefusal::Crowded | HttpRefusal::RepliesUnread => StatusCode::SERVICE_UNAVAILABLE,
             HttpRefusal::NotHttp
             | HttpRefusal::WebSocket(_)
             | HttpRefusal::Handshake
@@ -232,6 +239,7 @@ impl HttpRefusal {
                 Error::Decode { .. } => 1007,
                 Error::TooLarge { .. } => 1009,
                 Error::TooMany { .. } | Error::CreditExceeded { .. } => 1008,
+                Error::ShareTaken { .. } | Error::ConsumerNotYours { .. } => 1008,
                 Error::SessionTaken => 1008,
                 Error::StreamRemoved | Error::ConsumerRemoved | Error::Draining => 1001,
                 Error::StorageBusy => 1013,
@@ -247,7 +255,7 @@ impl HttpRefusal {
             HttpRefusal::Unauthorized | HttpRefusal::Forbidden { .. } | HttpRefusal::Site(_) => {
                 1008
             }
-            HttpRefusal::Guesses(_) => 1013,
+            HttpRefusal::Guesses(_) | HttpRefusal::RepliesUnread => 1013,
             HttpRefusal::WebSocket(_) => 1002,
             _ => 1003,
         }
@@ -275,7 +283,8 @@ fn status(error: &Error) -> StatusCode {
         Error::NumberSkipped { .. } | Error::NumberForgotten { .. } => StatusCode::CONFLICT,
         Error::SessionTaken => StatusCode::CONFLICT,
         Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        Error::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::TooMany { .. } | Error::ShareTaken { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Error::ConsumerNotYours { .. } => StatusCode::FORBIDDEN,
         Error::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         Error::StorageFailed(_)
         | Error::FolderInUse(_)

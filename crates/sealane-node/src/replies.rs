@@ -2,7 +2,7 @@
 //! the hub knows no requests, and removes nothing unless the node is started so.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sealane_message::Topic;
 use sealane_stream::StreamState;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::app::NodeApp;
 use crate::clock::{now_ms, stopped};
-use crate::limits::{MAX_REPLY_LOOK_MS, MAX_REPLY_LOOKS};
+use crate::limits::{MAX_CLOCK_DRIFT_MS, MAX_REPLY_LOOK_MS, MAX_REPLY_LOOKS};
 
 /// The beginning of the topics of answers.
 const REPLIES: &str = "reply/";
@@ -22,15 +22,44 @@ pub(crate) async fn tidy(app: Arc<NodeApp>, ttl: Duration, mut stopping: watch::
     let every =
         (ttl / 4).clamp(Duration::from_millis(100), Duration::from_millis(MAX_REPLY_LOOK_MS));
     let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    let mut watch = StepWatch::new();
     loop {
         tokio::select! {
             () = tokio::time::sleep(every) => {}
             () = stopped(&mut stopping) => return,
         }
+        // After a start or a step of the clock each answer has its whole time again.
+        if watch.calm_for() < ttl {
+            continue;
+        }
         let before_ms = now_ms().saturating_sub(ttl_ms);
         if let Err(error) = look(&app, before_ms).await {
             tracing::warn!(%error, "streams of answers stay longer than they are to");
         }
+    }
+}
+
+/// For how long the time of day has gone on as time passes.
+struct StepWatch {
+    day_ms: u64,
+    looked: Instant,
+    calm_since: Instant,
+}
+
+impl StepWatch {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { day_ms: now_ms(), looked: now, calm_since: now }
+    }
+
+    fn calm_for(&mut self) -> Duration {
+        let (day_ms, now) = (now_ms(), Instant::now());
+        let passed = u64::try_from((now - self.looked).as_millis()).unwrap_or(u64::MAX);
+        if day_ms.abs_diff(self.day_ms.saturating_add(passed)) > MAX_CLOCK_DRIFT_MS {
+            self.calm_since = now;
+        }
+        (self.day_ms, self.looked) = (day_ms, now);
+        now - self.calm_since
     }
 }
 

@@ -1,5 +1,7 @@
 //! Replies, in the codec that was asked for.
 
+mod metered;
+
 use axum::body::Body;
 use axum::http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -7,6 +9,7 @@ use axum::response::Response;
 use sealane_codec::{Codec, DatumWriter, negotiate};
 
 use crate::refusal::HttpRefusal;
+pub(crate) use metered::{MadeReply, answer_in, answer_metered, place_for};
 
 /// Writes a reply's body.
 pub(crate) type ReplyFill = Box<dyn FnOnce(&mut DatumWriter<'_>) + Send>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::limits::MAX_LIST_LOOKS;
+use crate::limits::{MAX_LIST_LOOKS, MAX_LISTED_CONSUMERS};
 use axum::Extension;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -21,7 +21,8 @@ use crate::app::NodeApp;
 use crate::audit::{AuditDetail, detailed};
 use crate::body;
 use crate::query;
-use crate::reply::{ReplyFill, accepted, answer};
+use crate::refusal::HttpRefusal;
+use crate::reply::{MadeReply, ReplyFill, accepted, answer, answer_in, answer_metered, place_for};
 
 pub(crate) async fn list(
     State(app): State<Arc<NodeApp>>,
@@ -29,19 +30,25 @@ pub(crate) async fn list(
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let result = async {
+    let asked = || -> Result<_, HttpRefusal> {
         let wish = StreamsWish::new(StreamsQuery::read(query::read(query)?)?);
         // A list that cannot be answered is not looked for.
         accepted(&headers)?;
-        let (streams, is_cut) = wish.grant(&app, &pass).await;
+        Ok(wish)
+    };
+    let wish = match asked() {
+        Ok(wish) => wish,
+        Err(refusal) => return answer(&headers, Err(refusal)),
+    };
+    let (app, pass, headers, wish) = (&app, &pass, &headers, &wish);
+    let make = move || async move {
+        let (streams, is_cut) = wish.grant(app, pass).await;
         let next = streams.last().filter(|_| is_cut).map(|state| state.stream.clone());
         let streams = StreamsPage { streams, next };
-        Ok((
-            StatusCode::OK,
-            Box::new(move |writer: &mut DatumWriter<'_>| streams.write(writer)) as ReplyFill,
-        ))
+        let fill = Box::new(move |writer: &mut DatumWriter<'_>| streams.write(writer));
+        Ok(MadeReply::new(headers, StatusCode::OK, fill))
     };
-    answer(&headers, result.await)
+    answer_metered(app, pass, headers, make).await
 }
 
 pub(crate) async fn show(
@@ -51,24 +58,40 @@ pub(crate) async fn show(
     query: RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    let result = async {
+    let asked = || -> Result<_, HttpRefusal> {
         let topic = pass.topic(TokenRight::Read, &topic)?;
         let parameters = query::read(query)?;
-        if parameters.is_empty() {
-            let mut state = app.hub.stream(&topic)?;
-            // Only this answer names connections. In a list they would be a search for each stream.
-            state.connections = Some(app.readers.of(&topic, None, &app.hub.in_flight(&topic)?));
-            return Ok(
-                Box::new(move |writer: &mut DatumWriter<'_>| state.write(writer)) as ReplyFill
-            );
-        }
-        let range = RangeQuery::read(parameters)?;
-        let codec = accepted(&headers)?;
-        let page = app.hub.read(&topic, range.from, range.limit).await?;
-        Ok(write_page(page, codec))
+        let is_state = parameters.is_empty();
+        let range = if is_state { None } else { Some(RangeQuery::read(parameters)?) };
+        Ok((topic, range, accepted(&headers)?))
     };
-    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+    let (topic, range, codec) = match asked() {
+        Ok(asked) => asked,
+        Err(refusal) => return answer(&headers, Err(refusal)),
+    };
+    let (app, headers, topic) = (&app, &headers, &topic);
+    let make = move || async move {
+        let fill: ReplyFill = match range {
+            Some(range) => {
+                let page = app.hub.read(topic, range.from, range.limit).await?;
+                write_page(page, codec)
+            }
+            None => {
+                let mut state = app.hub.stream(topic)?;
+                // Only this answer names connections. In a list they would be a search for each
+                // stream.
+                state.connections = Some(app.readers.of(topic, None, &app.hub.in_flight(topic)?));
+                Box::new(move |writer: &mut DatumWriter<'_>| state.write(writer))
+            }
+        };
+        Ok(MadeReply::new(headers, StatusCode::OK, fill))
+    };
+    answer_metered(app, &pass, headers, make).await
 }
+
+/// Bytes of a stream's state without its consumers, and of each of them, in the longest codec.
+const STATE_BYTES: usize = 4 << 10;
+const CONSUMER_BYTES: usize = 512;
 
 pub(crate) async fn configure(
     State(app): State<Arc<NodeApp>>,
@@ -82,11 +105,17 @@ pub(crate) async fn configure(
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
         let change = StreamChange::read(body.codec, &body.bytes)?;
-        let (state, made) = app.hub.configure(&topic, change).await?;
+        let size = STATE_BYTES + CONSUMER_BYTES * app.hub.count_consumers(&topic);
+        let place = place_for(&app, &pass, size).await?;
+        let (state, made) = app.hub.configure_for(pass.owner(), &topic, change).await?;
         let status = if made { StatusCode::CREATED } else { StatusCode::OK };
-        Ok((status, Box::new(move |writer: &mut DatumWriter<'_>| state.write(writer)) as ReplyFill))
+        let fill = Box::new(move |writer: &mut DatumWriter<'_>| state.write(writer)) as ReplyFill;
+        Ok((place, (status, fill)))
     };
-    answer(&headers, result.await)
+    match result.await {
+        Ok((place, reply)) => answer_in(place, &headers, Ok(reply)),
+        Err(refusal) => answer(&headers, Err(refusal)),
+    }
 }
 
 pub(crate) async fn remove(
@@ -159,13 +188,15 @@ impl StreamsWish {
             let is_asked = self.pattern.as_ref().is_none_or(|pattern| pattern.matches(topic));
             is_asked && pass.may(TokenRight::Read, topic)
         };
-        let (mut found, mut looked) = (Vec::new(), 0);
+        let (mut found, mut looked, mut consumers) = (Vec::<StreamState>::new(), 0, 0);
         for beginning in self.beginnings(pass) {
             let mut after = self.after.clone();
             loop {
                 // One more than asked shows whether there are more, without a second look.
                 let limit = self.limit + 1 - found.len();
                 let listed = app.hub.streams(beginning, after.as_ref(), limit, wanted);
+                consumers +=
+                    listed.streams.iter().map(|state| state.consumers.len()).sum::<usize>();
                 found.extend(listed.streams);
                 looked += listed.looked;
                 if found.len() > self.limit {
@@ -177,7 +208,8 @@ impl StreamsWish {
                 }
                 // The walk stops only behind a stream that may be read. Its name is the place to go
                 // on, and must be no secret.
-                if looked >= MAX_LIST_LOOKS && !found.is_empty() {
+                let is_enough = looked >= MAX_LIST_LOOKS || consumers >= MAX_LISTED_CONSUMERS;
+                if is_enough && !found.is_empty() {
                     return (found, true);
                 }
                 after = listed.next;

@@ -43,14 +43,14 @@ fn ask(parameters: SocketParameters, pass: &RequestPass) -> Result<SubscribeRequ
     // A pattern is granted whole or not at all. Passing over streams in silence would look like an
     // empty hub.
     pass.need_to_read_all(&asked.pattern)?;
-    let who = who(&asked, pass.name());
+    let who = who(&asked, pass);
     let SubscribeQuery { pattern, batch, heartbeat_ms, .. } = asked;
     let heartbeat = heartbeat_ms.map(Duration::from_millis);
     Ok(SubscribeRequest { pattern, who, codec, batch, heartbeat })
 }
 
-/// The reader of a subscription, with the token `owner`.
-fn who(asked: &SubscribeQuery, owner: &str) -> SubscriptionReader {
+/// The reader of a subscription.
+fn who(asked: &SubscribeQuery, pass: &RequestPass) -> SubscriptionReader {
     let SubscribeQuery { start, generation, consumer, change, .. } = asked;
     match start {
         Some(start) if asked.is_reader() => {
@@ -58,9 +58,10 @@ fn who(asked: &SubscribeQuery, owner: &str) -> SubscriptionReader {
         }
         _ => SubscriptionReader::Member {
             name: consumer.clone().unwrap_or_default(),
-            owner: owner.to_owned(),
+            owner: pass.name().to_owned(),
             start: start.unwrap_or(ReadStart::First),
             change: *change,
+            steers: pass.steers(),
         },
     }
 }

@@ -87,11 +87,11 @@ sealane_message::errors! {
             /// The offset that the next append gets.
             next: u64,
         },
-        /// An idempotency key that came with another body before.
-        #[error("the idempotency key was used with another body")]
+        /// An idempotency key, or a number of a publishing session, that came with another message.
+        #[error("the key, or the number in its session, was used with another message")]
         #[code("SL-HUB-10", "KeyReused")]
-        #[cause("the idempotency key came with another body before")]
-        #[hint("Use a new key for a new message; repeat the same bytes with the same key.")]
+        #[cause("the idempotency key, or the number in its session, had another message before")]
+        #[hint("Use a new key or number for a new message; repeat the same bytes with the old.")]
         KeyReused,
         /// Something over its limit.
         #[error("the {what} is over {limit} bytes")]
@@ -114,6 +114,32 @@ sealane_message::errors! {
             what: &'static str,
             /// The limit.
             limit: u64,
+        },
+        /// An owner has its share of what the hub has.
+        #[error("{} {limit} {what} already, which is the share", sharer(owner))]
+        #[code("SL-HUB-36", "ShareTaken", retry = Later)]
+        #[cause("a token has its share of what the hub has")]
+        #[hint("Remove what is no longer used, or give the token a larger share in tokens.toml; \
+                the message names both.")]
+        ShareTaken {
+            /// The token; empty: no token was needed.
+            owner: String,
+            /// The things of which it has its share.
+            what: &'static str,
+            /// The share.
+            limit: u64,
+        },
+        /// Other settings for a consumer that another token made.
+        #[error("{stream} has the {} with other settings", called(consumer))]
+        #[code("SL-HUB-37", "ConsumerNotYours")]
+        #[cause("another token made the consumer, and its settings are others")]
+        #[hint("Join it without settings, take another name, or bring a token with `manage` on the \
+                stream.")]
+        ConsumerNotYours {
+            /// The stream.
+            stream: String,
+            /// The consumer.
+            consumer: String,
         },
         /// The disk is full.
         #[error("the disk is full; nothing of the request was kept")]
@@ -283,7 +309,7 @@ sealane_message::errors! {
         UnknownCondition(String),
         /// A rule that is as exact as another one for the same topics.
         #[error("for some topics `{pattern}` is as exact as the rule `{other}`")]
-        #[code("SL-HUB-36", "RuleTie")]
+        #[code("SL-HUB-38", "RuleTie")]
         #[cause("two rules of retention would hold for the same topics, and neither is more exact")]
         #[hint("Name more segments in one of the two patterns, or remove the other rule: \
                 `sealane stream rules` lists them.")]
@@ -295,7 +321,7 @@ sealane_message::errors! {
         },
         /// No rule of this pattern.
         #[error("there is no rule `{0}`")]
-        #[code("SL-HUB-37", "UnknownRule")]
+        #[code("SL-HUB-39", "UnknownRule")]
         #[cause("no rule of retention has that pattern")]
         #[hint("`sealane stream rules` lists the rules.")]
         UnknownRule(String),
@@ -377,6 +403,14 @@ impl Error {
         cause: impl Into<Cow<'static, str>>,
     ) -> Self {
         Error::InvalidParameter { name: name.into(), cause: cause.into() }
+    }
+}
+
+/// The owner of a share, as people call it.
+fn sharer(owner: &str) -> String {
+    match owner {
+        "" => "clients without a token have".to_owned(),
+        owner => format!("the token `{owner}` has"),
     }
 }
 

@@ -2,7 +2,8 @@ use std::borrow::Cow;
 
 /// The features of this hub that a client has to ask for before it uses them, by name (spec/hub.md
 /// §5).
-pub const FEATURES: [&str; 5] = ["batch", "nack-delay", "seek", "sealed", "publish"];
+pub const FEATURES: [&str; 6] =
+    ["batch", "nack-delay", "seek", "sealed", "publish", "session-next"];
 
 /// The features of a hub of version 1 that does not list them yet.
 const BASE: [&str; 4] = ["batch", "nack-delay", "seek", "sealed"];

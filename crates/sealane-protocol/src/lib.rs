@@ -73,8 +73,8 @@ pub use level::{HubLevel, Level, UnknownLevel};
 pub use op::{AckMark, Op, read_ops};
 pub use page::{RangePage, RangeQuery};
 pub use publish::{
-    NotPlaced, NumberRange, PublishAsked, PublishFrame, PublishItem, PublishQuery, StoredRange,
-    read_publish, write_publish,
+    NotPlaced, NumberRange, PublishAsked, PublishFrame, PublishItem, PublishQuery, SessionPlace,
+    StoredRange, read_publish, write_publish,
 };
 pub use purge::{Purge, Purged};
 pub use rule::{RetentionRule, RuleBounds, StreamRules, read_rule_query, write_rule_removed};

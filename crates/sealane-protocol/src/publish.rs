@@ -16,6 +16,8 @@ use crate::{EnqueueOutcome, Error, Features, HubLevel, Malformed, StreamPosition
 pub struct PublishQuery {
     /// The session to go on with; none: the hub names a new one.
     pub session: Option<String>,
+    /// The stream of which the first frame says which number comes next.
+    pub stream: Option<Topic>,
 }
 
 impl PublishQuery {
@@ -27,20 +29,23 @@ impl PublishQuery {
     /// # Errors
     /// [`Error::InvalidParameter`].
     pub fn read(parameters: Vec<(String, String)>) -> Result<Self, Error> {
-        let mut session = None;
+        let (mut session, mut stream) = (None, None);
         for (name, value) in parameters {
             match name.as_str() {
                 "codec" => {}
                 "session" => session = Some(session_name(value)?),
+                "stream" => stream = Some(value.parse()?),
                 _ => return Err(Error::parameter(name, "is no parameter of a publishing socket")),
             }
         }
-        Ok(Self { session })
+        Ok(Self { session, stream })
     }
 
     /// The names and values of the query.
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.session.iter().map(|session| ("session", session.clone())).collect()
+        let session = self.session.iter().map(|session| ("session", session.clone()));
+        let stream = self.stream.iter().map(|stream| ("stream", stream.to_string()));
+        session.chain(stream).collect()
     }
 }
 
@@ -277,6 +282,8 @@ pub struct StoredRange {
     pub outcome: EnqueueOutcome,
     /// The level that was reached before the hub answered.
     pub level: HubLevel,
+    /// Whether they were stored before and came again; nothing was appended.
+    pub replayed: bool,
 }
 
 /// Messages of one stream that are not stored.
@@ -288,6 +295,15 @@ pub struct NotPlaced {
     pub numbers: NumberRange,
     /// Why.
     pub error: WireError,
+}
+
+/// The place of a session in one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionPlace {
+    /// The stream.
+    pub stream: Topic,
+    /// The number of the message that comes next.
+    pub next: u64,
 }
 
 /// A frame of the hub on a publishing socket.
@@ -304,6 +320,8 @@ pub enum PublishFrame {
         time_ms: u64,
         /// The hub's features.
         features: Features,
+        /// The place of the session in the stream that was asked for.
+        place: Option<SessionPlace>,
     },
     /// So much more may be published.
     Credit {
@@ -355,6 +373,12 @@ pub(crate) struct SessionForm<'a> {
     /// The features of the hub.
     #[serde(default = "Features::base")]
     features: Features,
+    /// The stream that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stream: Option<Cow<'a, str>>,
+    /// The number of the session's next message in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
 }
 
 /// The allowance for further publishing.
@@ -402,12 +426,14 @@ impl PublishFrame {
             Self::Published(placed) => return placed.write(&mut DatumWriter::new(codec, out)),
             Self::Error(error) => return error.write(codec, out),
             Self::Unknown => PublishForm::Unknown {},
-            Self::Session { session, codec, time_ms, features } => {
+            Self::Session { session, codec, time_ms, features, place } => {
                 PublishForm::Session(SessionForm {
                     session: session.into(),
                     codec: codec.name().into(),
                     time: *time_ms,
                     features: features.clone(),
+                    stream: place.as_ref().map(|place| place.stream.as_str().into()),
+                    next: place.as_ref().map(|place| place.next),
                 })
             }
             Self::Credit { messages, bytes } => {
@@ -445,9 +471,12 @@ impl PublishFrame {
         if fields.raw("session").is_none() {
             return Ok(Self::Unknown);
         }
-        let SessionForm { session, codec, time, features } = fields.typed()?;
+        let SessionForm { session, codec, time, features, stream, next } = fields.typed()?;
+        let stream = stream.map(|stream| stream.parse()).transpose();
+        let stream = stream.map_err(|_| Malformed::Field("stream".into()))?;
+        let place = stream.zip(next).map(|(stream, next)| SessionPlace { stream, next });
         let (session, codec) = (session.into_owned(), codec_named(&codec)?);
-        Ok(Self::Session { session, codec, time_ms: time, features })
+        Ok(Self::Session { session, codec, time_ms: time, features, place })
     }
 }
 
@@ -456,7 +485,7 @@ impl StoredRange {
         writer.map(1);
         writer.key("published");
         let place = if matches!(self.outcome, EnqueueOutcome::At(_)) { 2 } else { 1 };
-        writer.map(2 + self.numbers.fields() + place);
+        writer.map(2 + self.numbers.fields() + place + usize::from(self.replayed));
         self.numbers.write(writer);
         writer.key("stream");
         writer.text(self.stream.as_str());
@@ -474,6 +503,10 @@ impl StoredRange {
         }
         writer.key("level");
         writer.text(self.level.name());
+        if self.replayed {
+            writer.key("replayed");
+            writer.bool(true);
+        }
         writer.end();
         writer.end();
     }
@@ -487,7 +520,8 @@ impl StoredRange {
             }),
         };
         let (stream, numbers) = (fields.topic("stream")?, NumberRange::read(fields)?);
-        Ok(Self { stream, numbers, outcome, level: fields.level()? })
+        let replayed = fields.flag("replayed").unwrap_or(false);
+        Ok(Self { stream, numbers, outcome, level: fields.level()?, replayed })
     }
 }
 

@@ -209,6 +209,9 @@ twins! {
         due_ms: Option<u64>,
         /// The level that was reached before the hub answered.
         level: String,
+        /// True: they were stored before and came again; nothing was appended.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        replayed: Option<bool>,
     }
 
     /// Whether a node takes messages now.

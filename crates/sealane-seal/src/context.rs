@@ -22,7 +22,7 @@ impl SenderContext {
 /// 16 lower-case hexadecimal digits.
 impl fmt::Display for SenderContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        sealane_message::hex::write(&self.0, f)
     }
 }
 

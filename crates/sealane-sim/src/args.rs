@@ -112,43 +112,17 @@ pub(crate) enum SimOrderVerb {
         y: f64,
     },
     /// Let two machines or groups not hear each other
-    Cut {
-        /// The one
-        one: String,
-        /// The other
-        other: String,
-    },
+    Cut(SimPairArgs),
     /// Let them hear each other again
-    Mend {
-        /// The one
-        one: String,
-        /// The other
-        other: String,
-    },
+    Mend(SimPairArgs),
     /// Start machines that are not there
-    Join {
-        /// The machines or groups
-        #[arg(required = true)]
-        who: Vec<String>,
-    },
+    Join(SimWhoArgs),
     /// End machines; a process is killed
-    Kill {
-        /// The machines or groups
-        #[arg(required = true)]
-        who: Vec<String>,
-    },
+    Kill(SimWhoArgs),
     /// Let machines hear and say nothing
-    Sleep {
-        /// The machines or groups
-        #[arg(required = true)]
-        who: Vec<String>,
-    },
+    Sleep(SimWhoArgs),
     /// Wake machines
-    Wake {
-        /// The machines or groups
-        #[arg(required = true)]
-        who: Vec<String>,
-    },
+    Wake(SimWhoArgs),
     /// Let a medium lose a part of all units, from 0 to 1
     Loss {
         /// The medium
@@ -158,6 +132,23 @@ pub(crate) enum SimOrderVerb {
     },
     /// End the run
     Stop,
+}
+
+/// The two sides of an order.
+#[derive(Debug, Args)]
+pub(crate) struct SimPairArgs {
+    /// The one
+    pub(crate) one: String,
+    /// The other
+    pub(crate) other: String,
+}
+
+/// The machines of an order.
+#[derive(Debug, Args)]
+pub(crate) struct SimWhoArgs {
+    /// The machines or groups
+    #[arg(required = true)]
+    pub(crate) who: Vec<String>,
 }
 
 /// `replay`.

@@ -13,6 +13,7 @@ mod outside;
 mod routes;
 mod script;
 mod slots;
+mod state;
 mod total;
 
 use std::collections::BTreeMap;
@@ -32,50 +33,31 @@ use sealane_mesh::RouteTable;
 use sealane_message::DataType;
 pub(crate) use slots::SimEthernetHeader;
 use slots::{SimUnitPool, SlotId};
+use state::{SimClock, SimEther, SimFleet, SimMeshState, SimRunSources};
 
 use crate::limits::MAX_SIM_PENDING;
 use crate::motion::{NamedTrace, SimMotions};
 use crate::node::{
-    ProgramEffect, ProgramInput, SimFrameMark, SimMeshMembers, SimOffer, SimOutgoingUnit,
-    SimProgram,
+    ProgramEffect, ProgramInput, SimMeshMembers, SimOffer, SimOutgoingUnit, SimProgram,
 };
 use crate::place::SimPlace;
 use crate::scenario::{CapturedBehaviour, NodePlacement, Scenario};
-use crate::watch::{LossReason, RunPage, SimMachineEvent, SimWatch};
+use crate::watch::{LossReason, RunEvent, RunPage, SimMachineEvent, SimWatch};
 use crate::{SimError, SimRandom, SimSpan, SimSummary, SimTime};
 
 /// A run of a scenario, from its beginning to its end in virtual time.
 pub struct SimRun<'w> {
     scenario: Scenario,
     seed: u64,
-    now: SimTime,
-    agenda: SimAgenda<SimEvent>,
-    slots: SimUnitPool,
-    bodies: Vec<SimMachineState>,
-    /// The program of each machine that is up.
-    programs: Vec<Option<SimProgram>>,
-    media: Vec<SimMedium>,
-    motions: SimMotions,
+    clock: SimClock,
+    fleet: SimFleet,
+    ether: SimEther,
+    mesh: SimMeshState,
+    random: SimRunSources,
     ledger: SimLedger,
-    /// The members of the mesh, and the routes that they use.
-    crew: Arc<SimMeshMembers>,
-    routes: SimRouteTable,
-    /// The frames that messages left in.
-    marks: BTreeMap<SimFrameMark, u64>,
-    /// A source for each flow, of times and of receivers.
-    flows: Vec<SimRandom>,
-    noise: SimRandom,
-    naps: SimRandom,
-    answers: SimRandom,
-    /// The pairs of near machines that do not hear each other.
-    cuts: SimLinkCuts,
     /// The outbox to machines whose programs run outside.
     outbox: OutsideOutbox,
     watch: SimWatch<'w>,
-    /// The effects that a program asks for; empty between events, and kept for its room.
-    effects: Vec<ProgramEffect>,
-    /// Events so far.
-    done: u64,
 }
 
 /// The result of a run.
@@ -214,31 +196,32 @@ impl<'w> SimRun<'w> {
             let on = on.map(|(node, _)| node).collect();
             SimMedium::Lines(SimLinkMedium::new(number, plan, on, &scenario.links, source))
         });
-        let mut run = Self {
-            seed,
-            now: SimTime(0),
-            agenda: SimAgenda::new(),
-            slots: SimUnitPool::default(),
-            programs: bodies.iter().map(|_| None).collect(),
-            media: media.collect(),
-            bodies,
-            motions,
-            ledger: SimLedger::default(),
-            crew: Arc::new(SimMeshMembers::new(&scenario, seed)?),
-            routes: SimRouteTable::new(scenario.nodes.len()),
-            marks: BTreeMap::new(),
-            flows: (0..)
-                .zip(&scenario.flows)
-                .map(|(n, _)| SimRandom::new(seed, "flow", n))
-                .collect(),
+        let flows = (0..).zip(&scenario.flows).map(|(n, _)| SimRandom::new(seed, "flow", n));
+        let random = SimRunSources {
+            flows: flows.collect(),
             noise: SimRandom::new(seed, "noise", 0),
             naps: SimRandom::new(seed, "nap", 0),
             answers: SimRandom::new(seed, "answer", 0),
-            cuts: SimLinkCuts::default(),
+        };
+        let programs = bodies.iter().map(|_| None).collect();
+        let mut run = Self {
+            seed,
+            clock: SimClock { now: SimTime(0), agenda: SimAgenda::new(), done: 0 },
+            ether: SimEther {
+                media: media.collect(),
+                slots: SimUnitPool::default(),
+                cuts: SimLinkCuts::default(),
+            },
+            fleet: SimFleet { bodies, programs, motions, effects: vec![] },
+            mesh: SimMeshState {
+                crew: Arc::new(SimMeshMembers::new(&scenario, seed)?),
+                routes: SimRouteTable::new(scenario.nodes.len()),
+                marks: BTreeMap::new(),
+            },
+            random,
+            ledger: SimLedger::default(),
             outbox: OutsideOutbox::default(),
             watch,
-            effects: vec![],
-            done: 0,
             scenario,
         };
         run.begin()?;
@@ -259,47 +242,47 @@ impl<'w> SimRun<'w> {
 
     /// Does all that is due until then.
     pub(crate) fn advance(&mut self, until: SimTime) -> Result<(), SimError> {
-        while let Some((at, event)) = self.agenda.take(until) {
-            self.now = at;
-            self.done += 1;
+        while let Some((at, event)) = self.clock.agenda.take(until) {
+            self.clock.now = at;
+            self.clock.done += 1;
             self.handle(event)?;
-            if self.agenda.len() > MAX_SIM_PENDING {
+            if self.clock.agenda.len() > MAX_SIM_PENDING {
                 return Err(SimError::Pending { at, most: MAX_SIM_PENDING });
             }
         }
-        self.now = self.now.max(until);
+        self.clock.now = self.clock.now.max(until);
         Ok(())
     }
 
     /// Puts there what the scenario asks for.
     fn begin(&mut self) -> Result<(), SimError> {
         self.watch.begin(&self.scenario, self.seed)?;
-        for index in 0..self.bodies.len() {
+        for index in 0..self.fleet.bodies.len() {
             self.put_in_place(index as u32);
         }
         self.fill_cells();
         let nodes: Vec<_> = self.scenario.nodes.iter().map(|n| (n.joins, n.leaves)).collect();
         for (node, (joins, leaves)) in (0..).zip(nodes) {
-            self.agenda.put(SimTime(0) + joins, SimEvent::Joins { node });
+            self.clock.agenda.put(SimTime(0) + joins, SimEvent::Joins { node });
             if let Some(leaves) = leaves {
-                self.agenda.put(SimTime(0) + leaves, SimEvent::Leaves { node });
+                self.clock.agenda.put(SimTime(0) + leaves, SimEvent::Leaves { node });
             }
         }
         for (index, event) in (0..).zip(&self.scenario.events) {
-            self.agenda.put(SimTime(0) + event.at, SimEvent::Script { index });
+            self.clock.agenda.put(SimTime(0) + event.at, SimEvent::Script { index });
         }
         for (index, flow) in (0..).zip(&self.scenario.flows) {
             for node in flow.from.clone() {
                 // Spread over the first period, so that machines do not speak at once.
-                let Some(random) = self.flows.get_mut(index) else { continue };
+                let Some(random) = self.random.flows.get_mut(index) else { continue };
                 let at = SimTime(0) + flow.starts + SimSpan(random.below(flow.every.0));
-                self.agenda.put(at, SimEvent::Flow { index, node: node as u32 });
+                self.clock.agenda.put(at, SimEvent::Flow { index, node: node as u32 });
             }
         }
-        if self.bodies.iter().any(|body| body.is_carried) {
-            self.agenda.put(SimTime(0) + self.scenario.step, SimEvent::Step);
+        if self.fleet.bodies.iter().any(|body| body.is_carried) {
+            self.clock.agenda.put(SimTime(0) + self.scenario.step, SimEvent::Step);
         }
-        self.agenda.put(SimTime(0), SimEvent::Second);
+        self.clock.agenda.put(SimTime(0), SimEvent::Second);
         Ok(())
     }
 
@@ -314,7 +297,7 @@ impl<'w> SimRun<'w> {
             SimEvent::End { medium, transmission } => self.end(medium, transmission),
             SimEvent::Arrive { medium, node, from, slot } => {
                 let arrived = self.arrive(medium, node, from, slot);
-                self.slots.release(slot);
+                self.ether.slots.release(slot);
                 arrived
             }
             SimEvent::Step => self.step(),
@@ -332,7 +315,7 @@ impl<'w> SimRun<'w> {
             SimEvent::Replay { node, life, medium, slot } => {
                 let is_there = self.is_alive(node, life);
                 let replayed = if is_there { self.replay(node, medium, slot) } else { Ok(()) };
-                self.slots.release(slot);
+                self.ether.slots.release(slot);
                 replayed
             }
         }
@@ -344,15 +327,15 @@ impl<'w> SimRun<'w> {
     }
 
     fn body(&self, node: u32) -> Option<&SimMachineState> {
-        self.bodies.get(node as usize)
+        self.fleet.bodies.get(node as usize)
     }
 
     fn body_mut(&mut self, node: u32) -> Option<&mut SimMachineState> {
-        self.bodies.get_mut(node as usize)
+        self.fleet.bodies.get_mut(node as usize)
     }
 
     fn wake(&mut self, node: u32, life: u32) -> Result<(), SimError> {
-        let now = self.now;
+        let now = self.clock.now;
         let Some(body) = self.body_mut(node) else { return Ok(()) };
         if body.life != life || body.wakes != Some(now) {
             return Ok(());
@@ -366,14 +349,14 @@ impl<'w> SimRun<'w> {
 
     /// Gives a machine's program an input, and does what it says.
     fn give(&mut self, node: u32, input: ProgramInput<'_>) -> Result<(), SimError> {
-        let Some(Some(program)) = self.programs.get_mut(node as usize) else { return Ok(()) };
-        program.take(self.now, input, &mut self.effects);
+        let Some(Some(program)) = self.fleet.programs.get_mut(node as usize) else { return Ok(()) };
+        program.take(self.clock.now, input, &mut self.fleet.effects);
         self.settle(node)
     }
 
     /// Does what a program has said, and notes when it is to be given a tick.
     fn settle(&mut self, node: u32) -> Result<(), SimError> {
-        let effects = std::mem::take(&mut self.effects);
+        let effects = std::mem::take(&mut self.fleet.effects);
         self.do_all(node, effects)?;
         self.plan_wake(node);
         Ok(())
@@ -385,50 +368,52 @@ impl<'w> SimRun<'w> {
                 ProgramEffect::Send(send) => self.send(node, send)?,
                 ProgramEffect::Deliver { message } => self.deliver(node, message)?,
                 ProgramEffect::Mark { message, mark } => {
-                    self.marks.insert(mark, message);
+                    self.mesh.marks.insert(mark, message);
                 }
-                ProgramEffect::Frame { mark } => match self.marks.get(&mark) {
+                ProgramEffect::Frame { mark } => match self.mesh.marks.get(&mark) {
                     Some(message) => self.deliver(node, *message)?,
                     None => self.ledger.tally.astray += 1,
                 },
                 ProgramEffect::Table(table) => self.follow(node, &table)?,
-                ProgramEffect::Tidings(tidings) => self.watch.tells(self.now, node, tidings)?,
+                ProgramEffect::Tidings(tidings) => {
+                    self.watch.tells(self.clock.now, node, RunEvent::Mesh(tidings))?
+                }
             }
         }
-        self.effects = effects;
+        self.fleet.effects = effects;
         Ok(())
     }
 
     /// Other routes are in use: do they lead in circles?
     fn follow(&mut self, node: u32, table: &RouteTable) -> Result<(), SimError> {
-        let crew = &self.crew;
+        let crew = &self.mesh.crew;
         let ways = table.routes().filter_map(|route| {
             Some(SimRoute { to: crew.node(route.to)?, next: crew.node(route.hop.slot)? })
         });
-        for SimRouteLoop { to, length } in self.routes.take(node, ways) {
-            self.watch.loops(self.now, node, to, length)?;
+        for SimRouteLoop { to, length } in self.mesh.routes.take(node, ways) {
+            self.watch.tells(self.clock.now, node, RunEvent::Loop { to, length })?;
         }
         Ok(())
     }
 
     /// Puts the tick on the agenda that a program asks for, if it is another one than before.
     fn plan_wake(&mut self, node: u32) {
-        let program = self.programs.get(node as usize).and_then(Option::as_ref);
+        let program = self.fleet.programs.get(node as usize).and_then(Option::as_ref);
         let wakes = program.and_then(SimProgram::next_wake);
-        let Some(body) = self.bodies.get_mut(node as usize) else { return };
+        let Some(body) = self.fleet.bodies.get_mut(node as usize) else { return };
         if wakes != body.wakes {
-            let wakes = wakes.map(|at| at.max(self.now + SimSpan(1)));
+            let wakes = wakes.map(|at| at.max(self.clock.now + SimSpan(1)));
             body.wakes = wakes;
             let life = body.life;
             if let Some(at) = wakes {
-                self.agenda.put(at, SimEvent::Wake { node, life });
+                self.clock.agenda.put(at, SimEvent::Wake { node, life });
             }
         }
     }
 
     /// A program sends a unit.
     fn send(&mut self, node: u32, send: SimOutgoingUnit) -> Result<(), SimError> {
-        let Some(body) = self.bodies.get(node as usize) else { return Ok(()) };
+        let Some(body) = self.fleet.bodies.get(node as usize) else { return Ok(()) };
         let Some(medium) = body.ports.get(send.port).map(|port| port.medium) else {
             return Ok(());
         };
@@ -440,22 +425,22 @@ impl<'w> SimRun<'w> {
             None => false,
         };
         if is_kept {
-            return self.watch.loses(self.now, node, LossReason::Captured);
+            return self.watch.tells(self.clock.now, node, RunEvent::Drop(LossReason::Captured));
         }
-        let slot = self.slots.put(send.unit);
+        let slot = self.ether.slots.put(send.unit);
         let unit = QueuedUnit { slot, to: send.to, urgency: send.urgency };
         self.queue(medium, node, unit)
     }
 
     /// A unit, which is held once, for a medium.
     fn queue(&mut self, medium: usize, node: u32, unit: QueuedUnit) -> Result<(), SimError> {
-        let length = self.slots.unit(unit.slot).len();
+        let length = self.ether.slots.unit(unit.slot).len();
         let plan = self.scenario.media.get(medium);
         if plan.is_none_or(|plan| length > plan.profile.unit_bytes()) {
-            self.slots.release(unit.slot);
-            return self.watch.loses(self.now, node, LossReason::TooLong);
+            self.ether.slots.release(unit.slot);
+            return self.watch.tells(self.clock.now, node, RunEvent::Drop(LossReason::TooLong));
         }
-        match self.media.get(medium) {
+        match self.ether.media.get(medium) {
             Some(SimMedium::Air(_)) => self.queue_for_air(medium, node, unit),
             Some(SimMedium::Lines(_)) => self.send_by_lines(medium, node, unit),
             None => Ok(()),
@@ -473,10 +458,10 @@ impl<'w> SimRun<'w> {
         let side = self.body(from).map(|body| body.side);
         let body = self.body(node).filter(|body| body.listens.is_some());
         let is_there =
-            |body: &&SimMachineState| side == Some(body.side) && !self.cuts.part(from, node);
+            |body: &&SimMachineState| side == Some(body.side) && !self.ether.cuts.part(from, node);
         match body.filter(is_there) {
             Some(_) => self.take_in(medium, &[node], from, slot),
-            None => self.watch.loses(self.now, node, LossReason::Gone),
+            None => self.watch.tells(self.clock.now, node, RunEvent::Drop(LossReason::Gone)),
         }
     }
 
@@ -490,7 +475,7 @@ impl<'w> SimRun<'w> {
     ) -> Result<(), SimError> {
         self.watch.arrives(nodes.len());
         while let Some(node) = self.take_in_quietly(medium, &mut nodes, from, slot) {
-            let Some(body) = self.bodies.get(node as usize) else { continue };
+            let Some(body) = self.fleet.bodies.get(node as usize) else { continue };
             let looks = matches!(body.capture, None | Some(CapturedBehaviour::BlackHole));
             if looks && self.is_outside(node) {
                 let port = body.port_on(medium);
@@ -499,9 +484,9 @@ impl<'w> SimRun<'w> {
             }
             if body.capture == Some(CapturedBehaviour::Replay) {
                 let life = body.life;
-                self.slots.hold(slot);
-                let at = self.now + SimSpan::from_s(1);
-                self.agenda.put(at, SimEvent::Replay { node, life, medium, slot });
+                self.ether.slots.hold(slot);
+                let at = self.clock.now + SimSpan::from_s(1);
+                self.clock.agenda.put(at, SimEvent::Replay { node, life, medium, slot });
             }
             self.settle(node)?;
         }
@@ -517,24 +502,28 @@ impl<'w> SimRun<'w> {
         from: u32,
         slot: SlotId,
     ) -> Option<u32> {
-        let unit = self.slots.unit(slot);
-        let is_unit = self.slots.cover(slot).is_none_or(|cover| cover.is_unit);
+        let unit = self.ether.slots.unit(slot);
+        let is_unit = self.ether.slots.cover(slot).is_none_or(|cover| cover.is_unit);
         while let Some((&node, rest)) = nodes.split_first() {
             *nodes = rest;
-            let body = self.bodies.get(node as usize)?;
+            let body = self.fleet.bodies.get(node as usize)?;
             if body.capture.is_some_and(|by| by != CapturedBehaviour::BlackHole) {
                 return Some(node);
             }
             let Some(port) = body.port_on(medium) else { continue };
             // The program of a machine without one may be outside.
-            let Some(Some(program)) = self.programs.get_mut(node as usize) else {
+            let Some(Some(program)) = self.fleet.programs.get_mut(node as usize) else {
                 return Some(node);
             };
             if !is_unit {
                 continue;
             }
-            program.take(self.now, ProgramInput::Heard { port, from, unit }, &mut self.effects);
-            if !self.effects.is_empty() || program.next_wake() != body.wakes {
+            program.take(
+                self.clock.now,
+                ProgramInput::Heard { port, from, unit },
+                &mut self.fleet.effects,
+            );
+            if !self.fleet.effects.is_empty() || program.next_wake() != body.wakes {
                 return Some(node);
             }
         }
@@ -543,12 +532,15 @@ impl<'w> SimRun<'w> {
 
     /// A program has a message that was for its machine.
     fn deliver(&mut self, node: u32, message: u64) -> Result<(), SimError> {
-        let Some(delivery) = self.ledger.deliver(self.now, message, node) else { return Ok(()) };
-        self.watch.delivers(self.now, node, message, delivery.took)?;
+        let Some(delivery) = self.ledger.deliver(self.clock.now, message, node) else {
+            return Ok(());
+        };
+        let delivered = RunEvent::Deliver { message, took: delivery.took };
+        self.watch.tells(self.clock.now, node, delivered)?;
         if let Some(answer) = delivery.answer {
             let (to, bytes, is_urgent) = (answer.to, answer.asked.bytes, answer.is_urgent);
-            let at = self.now + SimSpan(self.answers.below(answer.asked.within.0 + 1));
-            self.agenda.put(at, SimEvent::Answer { node, to, bytes, is_urgent });
+            let at = self.clock.now + SimSpan(self.random.answers.below(answer.asked.within.0 + 1));
+            self.clock.agenda.put(at, SimEvent::Answer { node, to, bytes, is_urgent });
         }
         Ok(())
     }
@@ -566,15 +558,15 @@ impl<'w> SimRun<'w> {
         }
         // Everybody is all who run the same program.
         let plan = self.scenario.nodes.get(node as usize);
-        let machines = (0..).zip(self.bodies.iter().zip(&self.scenario.nodes));
+        let machines = (0..).zip(self.fleet.bodies.iter().zip(&self.scenario.nodes));
         let there = machines.filter(|(_, (body, other))| {
             body.is_up && plan.is_some_and(|plan| plan.kind.talks_to(&other.kind))
         });
         let there = there.map(|(node, _)| node);
-        let Some(message) = self.ledger.enter(self.now, entry, there) else { return Ok(()) };
+        let Some(message) = self.ledger.enter(self.clock.now, entry, there) else { return Ok(()) };
         let SimLedgerEntry { to, is_urgent, .. } = entry;
         let offer = SimOffer { message, to, bytes, is_urgent, document };
-        self.watch.offers(self.now, node, &offer)?;
+        self.watch.tells(self.clock.now, node, RunEvent::Offer(&offer))?;
         self.give(node, ProgramInput::Offer(&offer))
     }
 }

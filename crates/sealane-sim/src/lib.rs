@@ -32,6 +32,7 @@ mod args;
 mod cli;
 mod engine;
 mod error;
+pub mod lab;
 pub mod limits;
 mod live;
 mod medium;

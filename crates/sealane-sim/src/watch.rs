@@ -12,7 +12,7 @@ pub use page::RunPage;
 pub(crate) use page::with_map;
 use pcap::SimPcapWriter;
 
-use crate::node::SimMeshFinding;
+use crate::node::{SimMeshFinding, SimOffer};
 use crate::place::SimPlace;
 use crate::scenario::Scenario;
 use crate::{SimError, SimSpan, SimSummary, SimTime};
@@ -51,6 +51,34 @@ pub(crate) enum LossReason {
     TooLong,
     /// The sender was taken, and keeps it.
     Captured,
+}
+
+/// An event of a run at a machine, but for transmissions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RunEvent<'a> {
+    /// A unit was not sent, or came to nobody.
+    Drop(LossReason),
+    Offer(&'a SimOffer),
+    Deliver {
+        message: u64,
+        took: SimSpan,
+    },
+    /// Its place is as the log has it.
+    Machine(SimMachineEvent, SimPlace),
+    /// The routes to another machine lead back to it.
+    Loop {
+        to: u32,
+        length: usize,
+    },
+    /// A finding of the machine.
+    Mesh(SimMeshFinding),
+}
+
+impl RunEvent<'_> {
+    /// Of a machine at a place, as the log has it, so that a replay draws the same page.
+    pub(crate) fn at(what: SimMachineEvent, place: SimPlace) -> Self {
+        RunEvent::Machine(what, place.to_centimetres())
+    }
 }
 
 /// An event of a machine.
@@ -271,74 +299,26 @@ impl<'w> SimWatch<'w> {
         self.counts.arrived += machines as u64;
     }
 
-    pub(crate) fn loses(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        loss: LossReason,
-    ) -> Result<(), SimError> {
-        self.counts.loses(loss, 1);
-        self.log.as_mut().map_or(Ok(()), |log| log.loses(now, node, loss))
-    }
-
-    pub(crate) fn offers(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        offer: &crate::node::SimOffer,
-    ) -> Result<(), SimError> {
-        self.log.as_mut().map_or(Ok(()), |log| log.offers(now, node, offer))
-    }
-
-    pub(crate) fn delivers(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        message: u64,
-        took: SimSpan,
-    ) -> Result<(), SimError> {
-        if let Some(page) = &mut self.page {
-            page.delivers(now);
-        }
-        self.log.as_mut().map_or(Ok(()), |log| log.delivers(now, node, message, took))
-    }
-
-    pub(crate) fn happens(
-        &mut self,
-        now: SimTime,
-        what: SimMachineEvent,
-        node: u32,
-        place: SimPlace,
-    ) -> Result<(), SimError> {
-        // As the log has it, so that a replay draws the same page.
-        let place = place.to_centimetres();
-        if let Some(page) = &mut self.page {
-            page.happens(now, what, node, place);
-        }
-        self.log.as_mut().map_or(Ok(()), |log| log.happens(now, what, node, place))
-    }
-
-    /// The routes of a machine to another one lead back to it.
-    pub(crate) fn loops(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        to: u32,
-        length: usize,
-    ) -> Result<(), SimError> {
-        self.counts.loops += 1;
-        self.log.as_mut().map_or(Ok(()), |log| log.loops(now, node, to, length))
-    }
-
-    /// Tells a finding of a machine.
+    /// Tells what happens to a machine.
     pub(crate) fn tells(
         &mut self,
         now: SimTime,
         node: u32,
-        what: SimMeshFinding,
+        event: RunEvent<'_>,
     ) -> Result<(), SimError> {
-        self.counts.routes += u64::from(what.what == "route");
-        self.log.as_mut().map_or(Ok(()), |log| log.tells(now, node, what))
+        match event {
+            RunEvent::Drop(loss) => self.counts.loses(loss, 1),
+            RunEvent::Loop { .. } => self.counts.loops += 1,
+            RunEvent::Mesh(finding) => self.counts.routes += u64::from(finding.what == "route"),
+            RunEvent::Offer(_) => {}
+            RunEvent::Deliver { .. } => {
+                self.page.iter_mut().for_each(|page| page.delivers(now));
+            }
+            RunEvent::Machine(what, place) => {
+                self.page.iter_mut().for_each(|page| page.happens(now, what, node, place));
+            }
+        }
+        self.log.as_mut().map_or(Ok(()), |log| log.tells(now, node, event))
     }
 
     /// Tells an event of no machine.

@@ -3,16 +3,16 @@
 
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::Error;
-use crate::limits::CHECKPOINT_LOOK_MS;
-use crate::store::StoreFault;
+use crate::limits::{CHECKPOINT_LOOK_MS, STORE_NOTICE_MS};
+use crate::store::{StoreFault, keep_blocks, set_chunk};
 
 /// The log is copied each time it has grown by so much.
 const COPY_EVERY_BYTES: u64 = 8 << 20;
@@ -24,9 +24,30 @@ pub(crate) struct CheckpointLog {
     pub(crate) copying: Mutex<()>,
     has_grown: AtomicBool,
     copier: OnceLock<Thread>,
+    /// The size that the database keeps when the log is copied.
+    store_bytes: AtomicU64,
+    /// When something was said of the store last.
+    said: Mutex<Option<Instant>>,
 }
 
 impl CheckpointLog {
+    /// Notes the size that the database keeps.
+    pub(crate) fn set_store_bytes(&self, bytes: u64) {
+        self.store_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether a line may be said of the store, which is then said: on a full disk each line takes
+    /// room, and the same is found many times a second.
+    pub(crate) fn may_say(&self) -> bool {
+        let mut said = self.said.lock();
+        let pause = Duration::from_millis(STORE_NOTICE_MS);
+        let is_due = said.is_none_or(|said| said.elapsed() >= pause);
+        if is_due {
+            *said = Some(Instant::now());
+        }
+        is_due
+    }
+
     /// Notes that a commit has made the log longer, and has it copied where that is much.
     pub(crate) fn note(&self, before_bytes: u64, bytes: u64) {
         // The copier is woken once for each 8 MiB, and not for each commit.
@@ -42,10 +63,11 @@ pub(crate) struct LogCheckpointer {
 }
 
 impl LogCheckpointer {
-    pub(crate) fn new(folder: &Path) -> Result<Self, StoreFault> {
+    pub(crate) fn new(folder: &Path, log: &CheckpointLog) -> Result<Self, StoreFault> {
         let connection = Connection::open(folder.join("streams.db"))?;
         // By itself SQLite would copy within a commit, and hold up all clients of that commit.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        keep_blocks(&connection, log.store_bytes.load(Ordering::Relaxed))?;
         Ok(Self { connection })
     }
 
@@ -60,13 +82,21 @@ impl LogCheckpointer {
                 continue;
             }
             let _copying = log.copying.lock();
-            if let Err(fault) = self.copy() {
+            if let Err(fault) = self.copy(log)
+                && log.may_say()
+            {
                 tracing::warn!(error = %Error::from(fault), "the log could not be copied");
             }
         }
+        // The last connection that closes cuts the file once more.
+        if let Err(fault) = set_chunk(&self.connection, log.store_bytes.load(Ordering::Relaxed)) {
+            tracing::warn!(error = %Error::from(fault), "the database may lose its reserve");
+        }
     }
 
-    fn copy(&self) -> Result<(), StoreFault> {
+    fn copy(&self, log: &CheckpointLog) -> Result<(), StoreFault> {
+        // A connection that has copied the whole log cuts the database, and not below this.
+        set_chunk(&self.connection, log.store_bytes.load(Ordering::Relaxed))?;
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 }

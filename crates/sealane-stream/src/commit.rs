@@ -83,10 +83,64 @@ pub(crate) enum StoreChange {
     /// Forgets the sessions that were written before `before`, in hours of Unix time. The rows
     /// decide how many those are.
     ExpireSessions(RowExpiry),
+    /// Forgets so many of the oldest keys of an owner, which has more than its share. The rows
+    /// decide which those are.
+    TrimKeys { owner: Arc<str>, rows: u64 },
+    /// The same of publishing sessions.
+    TrimSessions { owner: Arc<str>, rows: u64 },
+    /// Notes what is known of the clock.
+    SetClockMark(ClockMark),
+    /// Remembers these steps ahead of the clock, and no others.
+    SetClockSteps { steps: Vec<ClockStep> },
+    /// Sets the times of keys and sessions right. The rows decide how many those are.
+    RestampRows(RowRestamp),
     /// Keeps a rule of retention; there may be one of its pattern already.
     KeepRule(Box<RuleRow>),
     /// Removes the rule of a pattern.
     RemoveRule { pattern: String },
+}
+
+/// The known state of the time of day, in Unix milliseconds (spec/store.md §11).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ClockMark {
+    /// The time that the clock said when a hub looked last.
+    pub(crate) seen_ms: u64,
+    /// The greatest time that was found to be ahead.
+    pub(crate) ahead_ms: u64,
+    /// When the clock was seen right after that.
+    pub(crate) right_ms: u64,
+}
+
+/// A step ahead: the times from `since_ms` to `until_ms` are of a clock that was behind, and that
+/// said `shown_ms` when it would have said `until_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClockStep {
+    pub(crate) since_ms: u64,
+    pub(crate) until_ms: u64,
+    pub(crate) shown_ms: u64,
+}
+
+/// Rows whose time lies from `from_ms` to `until_ms` get the time `to_ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowRestamp {
+    pub(crate) from_ms: u64,
+    pub(crate) until_ms: u64,
+    pub(crate) to_ms: u64,
+    /// Rows of each kind that are set right at once.
+    pub(crate) rows_max: u64,
+}
+
+impl RowRestamp {
+    /// For rows that came while the clock was behind.
+    pub(crate) fn of_step(step: &ClockStep) -> Self {
+        let ClockStep { since_ms, until_ms, shown_ms } = *step;
+        Self { from_ms: since_ms, until_ms, to_ms: shown_ms, rows_max: 0 }
+    }
+
+    /// For rows from a time that has not come yet.
+    pub(crate) fn ahead_of(now_ms: u64) -> Self {
+        Self { from_ms: now_ms + 1, until_ms: i64::MAX as u64, to_ms: now_ms, rows_max: 0 }
+    }
 }
 
 /// A rule of retention for the streams whose topics a pattern matches.
@@ -113,7 +167,7 @@ pub(crate) enum StoreCounter {
 pub(crate) struct NewStream {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
-    /// Whose share it counts to; empty: nobody's.
+    /// The owner of the share that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
     pub(crate) settings: StreamSettings,
     pub(crate) created_ms: u64,
@@ -153,14 +207,12 @@ pub(crate) struct ConsumerRecord {
     pub(crate) state: Vec<u8>,
 }
 
-/// Which rows are too old, or too many.
+/// Which rows are too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowExpiry {
     /// Rows from before are too old.
     pub(crate) before: u64,
-    /// If fewer than these are too old, the oldest of the others make up the number.
-    pub(crate) excess: u64,
-    /// Rows of each of the two kinds that go at once.
+    /// Rows that go at once.
     pub(crate) rows_max: u64,
 }
 
@@ -268,6 +320,11 @@ impl StoreChange {
             | StoreChange::DropProgress { .. }
             | StoreChange::ExpireKeys(_)
             | StoreChange::ExpireSessions(_)
+            | StoreChange::TrimKeys { .. }
+            | StoreChange::TrimSessions { .. }
+            | StoreChange::SetClockMark(_)
+            | StoreChange::SetClockSteps { .. }
+            | StoreChange::RestampRows(_)
             | StoreChange::RemoveRule { .. } => false,
         }
     }

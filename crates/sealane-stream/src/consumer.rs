@@ -6,14 +6,17 @@
 //! it that are not done. Everything below the cursor that is not pending is done.
 
 mod changes;
+mod live;
 mod steer;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 use crate::ConsumerSettings;
+use crate::limits::CLOCK_STEP_MS;
 use changes::{ConsumerImage, TouchedOffsets, write_varint};
 pub(crate) use changes::{DeadCounts, pieces, write_counts, write_piece};
+use live::LiveMessages;
 pub(crate) use steer::{ConsumerSteer, ConsumerSteered};
 
 /// A connection that belongs to a consumer; unique within the process.
@@ -84,13 +87,15 @@ pub(crate) struct ConsumerProgress {
     /// By ascending offset; done entries go when they reach the front or outnumber the others.
     pending: VecDeque<PendingEntry>,
     /// Entries that are not done.
-    live: usize,
+    live: LiveMessages,
     ready: BTreeSet<u64>,
     delayed: BTreeSet<(u64, u64)>,
     dead: BTreeSet<u64>,
     next_scan_ms: u64,
     /// Offsets that nobody was given and nobody will be, until somebody is told.
     skipped: Option<(u64, u64)>,
+    /// How far the time of day is ahead of the time that passes, by which everything here is.
+    ahead_ms: i64,
     /// Redeliveries handed out so far, for the stream's state.
     pub(crate) redelivered: u64,
     /// The changes since the last call of `changes`, to be stored.
@@ -104,15 +109,24 @@ impl ConsumerProgress {
             paused_ms: 0,
             cursor,
             pending: VecDeque::new(),
-            live: 0,
+            live: LiveMessages::default(),
             ready: BTreeSet::new(),
             delayed: BTreeSet::new(),
             dead: BTreeSet::new(),
             next_scan_ms: 0,
             skipped: None,
+            ahead_ms: 0,
             redelivered: 0,
             touched: TouchedOffsets::new(cursor),
         }
+    }
+
+    /// Says how far the time of day is ahead. Returns whether it has stepped while messages are
+    /// held back.
+    pub(crate) fn set_ahead(&mut self, ahead_ms: i64) -> bool {
+        let has_stepped = self.ahead_ms.abs_diff(ahead_ms) > CLOCK_STEP_MS;
+        self.ahead_ms = if has_stepped { ahead_ms } else { self.ahead_ms };
+        has_stepped && !self.delayed.is_empty()
     }
 
     /// The next offset that nobody was given yet.
@@ -122,7 +136,7 @@ impl ConsumerProgress {
 
     /// Messages that were given out and are not done.
     pub(crate) fn in_flight(&self) -> usize {
-        self.live
+        self.live.count()
     }
 
     /// Adds what each member has in flight.
@@ -144,10 +158,10 @@ impl ConsumerProgress {
             let live =
                 self.pending.iter().filter(|entry| entry.state != PendingState::Done).count();
             let ascends = self.pending.iter().is_sorted_by(|a, b| a.offset < b.offset);
-            live == self.live && ascends
+            live == self.live.count() && ascends
         };
-        self.live <= self.pending.len()
-            && waiting <= self.live
+        self.live.count() <= self.pending.len()
+            && waiting <= self.live.count()
             && self.pending.back().is_none_or(|last| is_below(&last.offset))
             && self.ready.last().is_none_or(is_below)
             && self.dead.last().is_none_or(is_below)
@@ -156,7 +170,7 @@ impl ConsumerProgress {
 
     /// Whether nothing waits for time to pass.
     pub(crate) fn is_settled(&self) -> bool {
-        self.live == 0
+        self.live.count() == 0
     }
 
     /// The offset that is given out next: the first that comes again, else the first of `visible`,
@@ -206,19 +220,10 @@ impl ConsumerProgress {
                 self.touched.note(offset);
             }
         }
-        while out.len() < max
-            && self.ready.is_empty()
-            && !self.is_full()
-            && offsets.contains(&self.cursor)
-            && fits(self.cursor)
-        {
-            // New messages wait until the returned ones are taken, or those could be overtaken for
-            // ever.
-            out.push(HandedMessage { offset: self.cursor, attempt: 1 });
-            self.pending.push_back(PendingEntry { offset: self.cursor, attempt: 1, state });
-            self.live += 1;
-            self.cursor += 1;
-        }
+        // New messages wait until the returned ones are taken, or those could be overtaken for
+        // ever.
+        let most = if self.ready.is_empty() { max - out.len() } else { 0 };
+        self.take_new(most, offsets, state, fits, &mut out);
         // The scan's time moves only to earlier here. The scan itself finds the next deadline.
         if !out.is_empty() {
             self.next_scan_ms = self.next_scan_ms.min(deadline_ms);
@@ -227,17 +232,39 @@ impl ConsumerProgress {
         out
     }
 
+    /// Gives up to so many messages that nobody was given yet, as far as the consumer and its
+    /// owner's share have room.
+    fn take_new(
+        &mut self,
+        most: usize,
+        offsets: Range<u64>,
+        state: PendingState,
+        mut fits: impl FnMut(u64) -> bool,
+        out: &mut Vec<HandedMessage>,
+    ) {
+        let room = (self.settings.max_in_flight as usize).saturating_sub(self.live.count());
+        // The share is one for many consumers, so that room is taken before it is used.
+        let reserved = self.live.reserve(most.min(room));
+        let mut count = 0;
+        while count < reserved && offsets.contains(&self.cursor) && fits(self.cursor) {
+            out.push(HandedMessage { offset: self.cursor, attempt: 1 });
+            self.pending.push_back(PendingEntry { offset: self.cursor, attempt: 1, state });
+            self.cursor += 1;
+            count += 1;
+        }
+        self.live.add(count, reserved);
+    }
+
     /// Whether [`ConsumerProgress::take`] would give something.
     pub(crate) fn has_work(&self, visible: &Range<u64>) -> bool {
         !self.is_paused()
             && (!self.ready.is_empty()
-                || (self.live < self.settings.max_in_flight as usize
-                    && self.cursor.max(visible.start) < visible.end))
+                || (!self.is_full() && self.cursor.max(visible.start) < visible.end))
     }
 
     /// Whether nothing more is given until something is acknowledged.
     pub(crate) fn is_full(&self) -> bool {
-        self.live >= self.settings.max_in_flight as usize
+        self.live.count() >= self.settings.max_in_flight as usize || self.is_starved()
     }
 
     /// Marks what `member` has in flight of `from..=to` as done; returns how many that were.
@@ -384,17 +411,22 @@ impl ConsumerProgress {
         cursor: u64,
         keep: impl Fn(&PendingEntry) -> Option<PendingKept>,
     ) -> Vec<u8> {
-        let mut out = Vec::with_capacity(16 + self.live * 4);
+        let mut out = Vec::with_capacity(16 + self.live.count() * 4);
         write_varint(cursor, &mut out);
         let mut previous = 0;
         for entry in &self.pending {
             let Some(PendingKept { attempt, due_ms }) = keep(entry) else { continue };
             write_varint(entry.offset - previous, &mut out);
             write_varint(u64::from(attempt), &mut out);
-            write_varint(due_ms, &mut out);
+            write_varint(self.day_of(due_ms), &mut out);
             previous = entry.offset;
         }
         out
+    }
+
+    /// The time of day of a moment of the time that passes; 0 stays 0.
+    fn day_of(&self, due_ms: u64) -> u64 {
+        if due_ms == 0 { 0 } else { due_ms.saturating_add_signed(self.ahead_ms).max(1) }
     }
 
     /// The changes since the last call. None where they are longer than a snapshot, or where the
@@ -510,8 +542,7 @@ impl ConsumerProgress {
             PendingState::InFlight { .. } | PendingState::Done => {}
         }
         self.touched.note(offset);
-        self.live += usize::from(state != PendingState::Done);
-        self.live -= usize::from(old != PendingState::Done);
+        self.live.change(old != PendingState::Done, state != PendingState::Done);
     }
 
     fn shrink(&mut self) {
@@ -520,9 +551,10 @@ impl ConsumerProgress {
         }
         // One old message that stays open keeps those done behind it. They go when they are half of
         // all.
-        if self.pending.len() > 64 && self.pending.len() > 2 * self.live {
+        if self.pending.len() > 64 && self.pending.len() > 2 * self.live.count() {
             self.pending.retain(|entry| entry.state != PendingState::Done);
         }
+        self.live.settle();
         debug_assert!(self.holds_together());
     }
 

@@ -1,6 +1,8 @@
 //! The hub: streams on disk, and everything that is done with them.
 
+mod keys;
 mod manage;
+mod shares;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,18 +14,20 @@ use std::time::Duration;
 use crate::limits::MAX_WRITE_QUEUE_MESSAGES;
 use parking_lot::Mutex;
 use sealane_message::{Pattern, Topic};
-use sealane_protocol::limits::{
-    MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_IDEMPOTENCY_KEY_BYTES, MAX_RANGE_MESSAGES,
-};
+use sealane_protocol::limits::{MAX_BATCH_MESSAGES, MAX_DELAY_MS, MAX_RANGE_MESSAGES};
 use sealane_protocol::{StreamJoined, StreamPosition};
 use tokio::sync::{Semaphore, oneshot};
 
+use keys::EnqueueKeys;
+pub use keys::IdempotencyKey;
+
+use crate::clock::HubClock;
 use crate::envelope::{MessageIds, StreamEnvelope};
 use crate::metrics::{Metrics, SeriesFigures, Timings, figures};
 use crate::publishing::{OpenSessions, PublishSession, queue_cost};
 use crate::registry::StreamRegistry;
 use crate::rules::RuleTable;
-use crate::store::{OwnBounds, StoreId, StoreReads, StoreWrites, StoredRequestKey, StreamSettings};
+use crate::store::{OwnBounds, StoreId, StoreReads, StoreWrites, StreamSettings};
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{
     LaneTurn, StreamSubscription, SubscriptionOutput, SubscriptionReader, TURN_BYTES, part, read,
@@ -34,8 +38,7 @@ use crate::writer::{
     check_seal,
 };
 use crate::{
-    ConsumerState, Error, Level, ReadStart, Retention, StreamChange, StreamState, checkpoint,
-    now_ms, store,
+    ConsumerState, Error, Level, ReadStart, Retention, StreamChange, StreamState, checkpoint, store,
 };
 
 /// How a hub is opened.
@@ -62,74 +65,8 @@ pub struct StreamEnqueue {
     pub delay_ms: Option<u64>,
     /// The idempotency key, and the body that came with it.
     pub key: Option<IdempotencyKey>,
-    /// Whose shares it counts to, a token or an address class; empty: nobody's.
+    /// The owner of the shares that it counts to, a token or an address class; empty: nobody.
     pub owner: Arc<str>,
-}
-
-/// A key under which the same request is done once.
-#[derive(Debug, Clone)]
-pub struct IdempotencyKey(EnqueueKeys);
-
-/// The unit that a key makes happen once.
-#[derive(Debug, Clone)]
-enum EnqueueKeys {
-    /// The request.
-    Whole(StoredRequestKey),
-    /// Each message of it.
-    Each(Vec<StoredRequestKey>),
-}
-
-impl IdempotencyKey {
-    /// The key that a client, known by `token`, gave to the request `body`.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] where the key is empty or too long.
-    pub fn new(token: &[u8], key: &[u8], body: &[u8]) -> Result<Self, Error> {
-        if key.is_empty() || key.len() > MAX_IDEMPOTENCY_KEY_BYTES {
-            let cause = "is not 1 to 128 bytes";
-            return Err(Error::parameter("Idempotency-Key", cause));
-        }
-        let mut hash = [0; 16];
-        blake3::Hasher::new().update(body).finalize_xof().fill(&mut hash);
-        // The length stands first, so that no token and key make another's.
-        let key = [&(token.len() as u32).to_le_bytes(), token, key].concat();
-        Ok(Self(EnqueueKeys::Whole(StoredRequestKey { key, body: hash })))
-    }
-
-    /// The key that the hub itself makes of messages: the same ones are stored once, whoever brings
-    /// them. Each is given as it came, and as it was read. No client can name such a key, or have
-    /// it for other messages.
-    pub fn of_content(came: &[&[u8]], read: &[StreamEnvelope]) -> Self {
-        Self(EnqueueKeys::Whole(content_key(came, read)))
-    }
-
-    /// The keys that the hub makes of each message of a batch. A message has the same one if it
-    /// comes alone. Those that the stream has already are left out of the batch, and the answer
-    /// tells of the others.
-    pub fn of_each(came: &[&[u8]], read: &[StreamEnvelope]) -> Self {
-        let one = |(raw, envelope)| {
-            content_key(std::slice::from_ref(raw), std::slice::from_ref(envelope))
-        };
-        Self(EnqueueKeys::Each(came.iter().zip(read).map(one).collect()))
-    }
-}
-
-/// The key of messages that are known by what they are.
-fn content_key(came: &[&[u8]], read: &[StreamEnvelope]) -> StoredRequestKey {
-    let mut hasher = blake3::Hasher::new_derive_key("sealane message of a stream v1");
-    for (raw, envelope) in came.iter().zip(read) {
-        // Relays change 17 bytes of a frame. Two gateways would else store the same frame twice.
-        let content = envelope.sealed_content().unwrap_or(raw);
-        hasher.update(&[envelope.content.id()]);
-        // Its length, so that no two lists of messages are the same bytes.
-        hasher.update(&(content.len() as u64).to_le_bytes());
-        hasher.update(content);
-    }
-    let hash = hasher.finalize();
-    let mut body = [0; 16];
-    hasher.finalize_xof().fill(&mut body);
-    // No token's name is so long.
-    StoredRequestKey { key: [&u32::MAX.to_le_bytes(), hash.as_bytes().as_slice()].concat(), body }
 }
 
 /// Streams that were found among others.
@@ -145,6 +82,8 @@ pub struct StreamsFound {
 
 /// Streams that are looked at in one go.
 const LOOKS: usize = 256;
+/// Consumers that are described in one go, and those of one stream.
+const LOOKED_CONSUMERS: usize = 1024;
 
 /// Messages of a range request.
 #[derive(Debug)]
@@ -180,28 +119,50 @@ impl StreamHub {
     /// [`Error::StorageFailed`] where the folder cannot be used, is used by another hub, or was
     /// written by a newer version.
     pub fn open(config: HubConfig) -> Result<Self, Error> {
+        Self::open_by(config, HubClock::system())
+    }
+
+    /// As [`StreamHub::open`], by another clock than the system's.
+    ///
+    /// # Errors
+    /// As [`StreamHub::open`].
+    pub fn open_by(config: HubConfig, clock: HubClock) -> Result<Self, Error> {
         // The store takes its lock first. Two hubs of one folder must not both get as far as
         // threads.
-        let opened = store::open(&config.folder, now_ms())?;
+        let opened = store::open(&config.folder, clock.day_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
         let reads = StoreReads::new(config.folder.clone());
         let (level, retention) = (config.level, config.retention);
         let defaults = StreamSettings { level, retention, own_bounds: OwnBounds::default() };
         let is_bounded = !defaults.retention.keeps_all();
-        let registry = Arc::new(StreamRegistry::new(reads, is_bounded, opened.streams, sender));
+        let registry =
+            Arc::new(StreamRegistry::new(reads, clock, is_bounded, opened.streams, sender));
         registry.hold(RuleTable::of_rows(opened.rules, config.retention), None);
         registry.begin();
-        let writes =
-            StoreWrites::new(opened.connection, opened.lock, opened.opening, &config.folder)?;
+        let writes = StoreWrites::new(
+            opened.connection,
+            opened.lock,
+            opened.opening,
+            &config.folder,
+            &registry.log,
+        )?;
         #[cfg(test)]
         let store_trouble = writes.trouble.clone();
         // The writer is made before the first thread starts, so that a fault of the store leaves
         // none behind.
-        let writer = StoreWriter::new(registry.clone(), receiver, writes, defaults, opened.next)?;
+        let writer = StoreWriter::new(
+            registry.clone(),
+            receiver,
+            writes,
+            defaults,
+            opened.next,
+            opened.clock,
+        )?;
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
-        let (copier, until) = (checkpoint::LogCheckpointer::new(&config.folder)?, closing.clone());
+        let (copier, until) =
+            (checkpoint::LogCheckpointer::new(&config.folder, &registry.log)?, closing.clone());
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,
@@ -281,7 +242,7 @@ impl StreamHub {
         let share = self.share(&envelopes).await?;
         let (reply, answer) = oneshot::channel();
         // The delay begins after the wait for room, so that a busy hub does not shorten it.
-        let due_ms = delay_ms.map(|delay_ms| now_ms() + delay_ms);
+        let due_ms = delay_ms.map(|delay_ms| self.registry.clock.day_ms() + delay_ms);
         let (key, each) = match key.map(|key| key.0) {
             None => (None, Vec::new()),
             Some(EnqueueKeys::Whole(key)) => (Some(key), Vec::new()),
@@ -435,13 +396,16 @@ impl StreamHub {
         // A bounded look holds the lock of all streams only briefly. The caller goes on behind it.
         let found = self.registry.begun(beginning, after, LOOKS);
         let mut listed = StreamsFound { streams: Vec::new(), looked: 0, next: None };
+        let mut consumers = 0;
         for stream in &found {
-            if listed.streams.len() == limit {
+            if listed.streams.len() == limit || consumers >= LOOKED_CONSUMERS {
                 break;
             }
             listed.looked += 1;
             if wanted(&stream.topic) {
-                listed.streams.push(describe(stream));
+                let state = describe(stream);
+                consumers += state.consumers.len();
+                listed.streams.push(state);
             }
         }
         let is_cut = listed.looked < found.len() || found.len() == LOOKS;
@@ -567,7 +531,8 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 fn tick(registry: &StreamRegistry, closing: &AtomicBool) {
     while !closing.load(Ordering::Relaxed) {
         registry.wait_timed(Duration::from_millis(250));
-        registry.expire(now_ms());
+        registry.expire();
+        registry.wake_starved();
         // A pause between looks bounds the clock's work, whatever the number of deadlines is.
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -41,6 +41,7 @@
 
 mod block;
 mod checkpoint;
+mod clock;
 mod commit;
 
 mod consumer;
@@ -54,6 +55,7 @@ mod publishing;
 mod registry;
 mod rooms;
 mod rules;
+mod shares;
 mod signal;
 mod store;
 mod stream;
@@ -61,6 +63,7 @@ mod subscription;
 mod writer;
 
 pub use block::{DeliverLayout, take_encoded};
+pub use clock::HubClock;
 pub use envelope::{MessageIds, StreamEnvelope};
 pub use hub::{HubConfig, IdempotencyKey, StreamEnqueue, StreamHub, StreamPage, StreamsFound};
 pub use metrics::{
@@ -68,10 +71,13 @@ pub use metrics::{
     SeriesFigures, StreamFigures, TimingHistogram, Timings,
 };
 pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
-pub use store::{StoreBackup, StoreId, backup, check, newest_ms, restore, store_id};
+pub use shares::{OwnShares, ShareHeld, ShareKind, ShareRules};
+pub use store::{
+    OwnedRows, StoreBackup, StoreId, backup, check, newest_ms, owned, restore, store_id,
+};
 pub use subscription::{
-    DeliveryBurst, DeliveryPiece, StreamDelivery, StreamSubscription, SubscriptionOutput,
-    SubscriptionReader,
+    DeliveryBurst, DeliveryPiece, SteeredTopics, StreamDelivery, StreamSubscription,
+    SubscriptionOutput, SubscriptionReader,
 };
 pub use writer::{AppendedMessages, SessionItem};
 
@@ -79,11 +85,3 @@ pub use sealane_protocol::{
     ConsumerChange, ConsumerSettings, ConsumerState, ERRORS, Error, Level, ReadStart, Retention,
     StreamChange, StreamPosition, StreamState,
 };
-
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Unix milliseconds.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}

@@ -39,8 +39,25 @@ sealane_message::limits! {
     MAX_TAILS_BYTES: usize = 256 << 20, "bytes";
     /// Delayed messages of one hub. A further one is refused.
     MAX_DELAYED: usize = 1_000_000, "messages";
-    /// Idempotency keys kept. The oldest go first.
+    /// Idempotency keys that clients name. If a token has more than its share, its own oldest ones
+    /// go.
     MAX_IDEMPOTENCY_KEYS: usize = 1_000_000, "keys";
+    /// Idempotency keys that the hub makes of messages (`Idempotency-Scope`). If a token has more
+    /// than its share, its own oldest ones go.
+    MAX_MESSAGE_KEYS: usize = 1_000_000, "keys";
+    /// The parts of what a hub has of which a token has one, where there is more than one token and
+    /// none was chosen for it. An only token has all, and so have clients without tokens.
+    SHARE_PARTS: u64 = 4, "parts";
+    /// Consumers of one hub, those of all streams together. A further one is refused. Each takes
+    /// about 1.1 KiB.
+    MAX_HUB_CONSUMERS: usize = 250_000, "consumers";
+    /// Messages that the consumers of one hub were given and have not finished. At the limit
+    /// nothing new is given until some are finished. Each takes about 80 bytes.
+    MAX_HUB_IN_FLIGHT: usize = 2_000_000, "messages";
+    /// Messages that the consumers of a token may have in flight, whatever others have.
+    MIN_OWNER_IN_FLIGHT: u64 = 1024, "messages";
+    /// Shares that have series of their own in `/metrics`, the fullest ones.
+    MAX_METRIC_SHARES: usize = 64, "shares";
     /// How long an idempotency key is kept.
     MAX_IDEMPOTENCY_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
     /// Streams that have series of their own in `/metrics`. Further ones are summed as `*other*`.
@@ -50,7 +67,8 @@ sealane_message::limits! {
     /// Of those further ones, the consumers with most unfinished messages, which have gauges of
     /// their own all the same.
     MAX_METRIC_BEHIND: usize = 64, "consumers";
-    /// Publishing sessions that are remembered, each counted for every stream. The oldest go first.
+    /// Publishing sessions that are remembered, each counted for every stream. If a token has more
+    /// than its share, its own oldest ones go.
     MAX_SESSIONS: usize = 1_000_000, "sessions";
     /// How long a publishing session is remembered in a stream that it publishes to no more, and up
     /// to an hour longer.
@@ -58,6 +76,10 @@ sealane_message::limits! {
     /// The write-ahead log of the store, and less on a small disk. It is copied into the database
     /// before it grows beyond this.
     MAX_LOG_BYTES: u64 = 32 << 20, "bytes";
+    /// A chunk of the database is no longer, since SQLite takes its size as 31 bits.
+    MAX_STORE_CHUNK_BYTES: u64 = 1 << 30, "bytes";
+    /// The index of the log, which is as long as a full log needs: two pieces of SQLite's.
+    LOG_INDEX_BYTES: usize = 64 << 10, "bytes";
     /// How long the thread that copies the log sleeps before it looks whether the hub closes.
     CHECKPOINT_LOOK_MS: u64 = 250, "milliseconds";
     /// Ranges of offsets of one consumer that are remembered as changed. Beyond it all of the
@@ -69,6 +91,8 @@ sealane_message::limits! {
     MAX_DIRECT_ANSWERS: usize = 128, "connections";
     /// The least that is kept aside on a disk for the log, and again for the database.
     MIN_KEPT_ASIDE_BYTES: u64 = 1 << 20, "bytes";
+    /// How long after a line about a fault of the store, such as a full disk, the next is said.
+    STORE_NOTICE_MS: u64 = 10_000, "milliseconds";
     /// How long the writer waits while another process holds the store. Then the commit fails.
     MAX_STORE_WAIT_MS: u64 = 5000, "milliseconds";
     /// How long it waits for the store once it has waited in vain.
@@ -98,6 +122,19 @@ sealane_message::limits! {
     /// Runs of places in one half of the sessions kept in memory, about 8 MiB. Beyond it the older
     /// half is dropped, and its sessions are read from the store.
     MAX_SESSION_RUNS: usize = 1 << 18, "runs";
+    /// How long after a start, or after a step of the time of day, nothing goes for its age.
+    CLOCK_CALM_MS: u64 = 600_000, "milliseconds";
+    /// How much the time of day may differ from the time that passed, between two looks. More is a
+    /// step.
+    CLOCK_STEP_MS: u64 = 2000, "milliseconds";
+    /// How often it is looked for a step.
+    CLOCK_LOOK_MS: u64 = 250, "milliseconds";
+    /// How far the time of day goes on before the store is told.
+    CLOCK_MARK_MS: u64 = 60_000, "milliseconds";
+    /// A time of day before this one, in November 2023, is of a clock that nobody has set.
+    CLOCK_SENSE_MS: u64 = 1_700_000_000_000, "milliseconds";
+    /// Steps ahead that are remembered. The oldest go first.
+    MAX_CLOCK_STEPS: usize = 16, "steps";
     /// How often retention looks at the streams that have bounds.
     RETENTION_INTERVAL_MS: u64 = 250, "milliseconds";
     /// Delayed messages that one commit releases. Further ones come with the next.

@@ -13,6 +13,7 @@ mod world;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::clock::HubClock;
 use crate::store::StoreFault;
 use crate::{HubConfig, Level, Retention, StreamHub};
 use consumers::ModelMembers;
@@ -50,9 +51,22 @@ impl ModelRandom {
     }
 }
 
-fn open(folder: &Path) -> StreamHub {
-    let (level, retention) = (Level::Os, Retention::default());
-    StreamHub::open(HubConfig { folder: folder.to_owned(), level, retention }).unwrap()
+/// Opens a hub whose messages stay for an hour. No hub of the model runs for ten minutes, so that
+/// none may go for its age, whatever the clock does.
+fn open(folder: &Path, clock: &HubClock) -> StreamHub {
+    let level = Level::Os;
+    let retention = Retention { max_age_ms: HOUR_MS as u64, ..Retention::default() };
+    let config = HubConfig { folder: folder.to_owned(), level, retention };
+    StreamHub::open_by(config, clock.clone()).unwrap()
+}
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// Sets the clock, and now and then far.
+fn set_clock(clock: &HubClock, random: &mut ModelRandom) {
+    let day = 24 * HOUR_MS;
+    let by_ms = random.pick(&[HOUR_MS, 40 * day, 27 * 365 * day]);
+    clock.step(if random.one_in(2) { by_ms } else { -by_ms });
 }
 
 /// Lets the store fail somewhere in the next commits.
@@ -86,7 +100,8 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let mut random = ModelRandom(seed);
     let mut world = ModelWorld::new(seed);
-    let mut hub = open(folder.path());
+    let clock = HubClock::system();
+    let mut hub = open(folder.path(), &clock);
     let (mut done, mut failed) = (0, 0);
     while done < steps {
         let (mut members, mut publishers) = (ModelMembers::default(), ModelPublishers::default());
@@ -95,6 +110,9 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
             let troubled = random.one_in(3);
             if troubled {
                 trouble(&hub, &mut random);
+            }
+            if random.one_in(8) {
+                set_clock(&clock, &mut random);
             }
             let batch = requests::batch(&hub, &publishers, &mut world, &mut random);
             done += runtime.block_on(batch);
@@ -117,9 +135,11 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
             world.killed();
             kill(hub, &mut random);
         }
-        hub = open(folder.path());
+        hub = open(folder.path(), &clock);
         runtime.block_on(world.opened(&hub));
     }
+    // A message that is held back until a time ahead comes when that is there.
+    clock.step(200 * 365 * 24 * HOUR_MS);
     runtime.block_on(world.end(&hub));
     hub.close().unwrap();
     (done, failed)

@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use sealane_message::Topic;
 use sealane_protocol::EnqueueOutcome;
 use sealane_protocol::limits::MAX_DELAY_MS;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::envelope::StreamEnvelope;
 use crate::limits::{MAX_DIRECT_ANSWERS, MAX_WRITE_QUEUE_BYTES, MAX_WRITE_QUEUE_MESSAGES};
 use crate::registry::StreamRegistry;
-use crate::writer::{PublishCommand, SessionItem, WriterCommand};
+use crate::writer::{FindSessionCommand, PublishCommand, SessionItem, WriterCommand};
 use crate::{Error, Level};
 
 /// The answer to messages of one stream whose numbers follow each other.
@@ -243,6 +243,18 @@ impl PublishSession {
         let (outbox, share) = (self.outbox.clone(), room.0);
         let publish = PublishCommand { key, owner, outbox, keep, items, share };
         self.outbox.unless_taken(|| self.registry.send(WriterCommand::Publish(publish)))
+    }
+
+    /// The number of the session's next message in a stream, behind all that it has sent so far.
+    ///
+    /// # Errors
+    /// [`Error::Draining`], and failures of the store.
+    pub async fn next(&self, topic: &Topic) -> Result<u64, Error> {
+        let (reply, answer) = oneshot::channel();
+        let (topic, key) = (topic.clone(), self.key.clone());
+        let find = FindSessionCommand { topic, key, reply };
+        self.registry.send(WriterCommand::FindSession(find))?;
+        answer.await.unwrap_or(Err(Error::Draining))
     }
 
     /// Answers that an item is refused, which never comes to the writer.

@@ -14,10 +14,12 @@ use sealane_message::{Pattern, Topic};
 use crate::Error;
 use crate::block::StreamBlock;
 use crate::checkpoint::CheckpointLog;
+use crate::clock::HubClock;
 use crate::consumer::ConsumerMember;
 use crate::metrics::{Metrics, SeriesPlaces, Timings};
 use crate::rooms::StreamRooms;
 use crate::rules::RuleTable;
+use crate::shares::ShareBook;
 use crate::signal::SubscriptionSignal;
 use crate::store::{StoreFault, StoreReads, StreamRow};
 use crate::stream::{ConsumerEntry, StreamEntry};
@@ -26,9 +28,11 @@ use followers::PatternFollowers;
 
 pub(crate) struct StreamRegistry {
     pub(crate) reads: StoreReads,
+    pub(crate) clock: HubClock,
     pub(crate) metrics: Metrics,
     pub(crate) timings: Timings,
     pub(crate) series: SeriesPlaces,
+    pub(crate) shares: ShareBook,
     /// Every stream has its row in the store: only the writer adds and removes streams, in the
     /// order of its queue, after the commit stands.
     streams: RwLock<StreamIndex>,
@@ -44,6 +48,8 @@ pub(crate) struct StreamRegistry {
     dirty: Mutex<Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>>,
     timed: Mutex<Vec<(Arc<StreamEntry>, Arc<ConsumerEntry>)>>,
     timed_added: Condvar,
+    /// Consumers that give nothing new until their owners' shares have room.
+    starved: Mutex<Vec<Arc<ConsumerEntry>>>,
     writer: Sender<WriterCommand>,
 }
 
@@ -57,6 +63,7 @@ struct StreamIndex {
 impl StreamRegistry {
     pub(crate) fn new(
         reads: StoreReads,
+        clock: HubClock,
         is_bounded: bool,
         rows: Vec<StreamRow>,
         writer: Sender<WriterCommand>,
@@ -64,19 +71,23 @@ impl StreamRegistry {
         let is_bounded = is_bounded
             || rows.iter().any(|row| !row.settings.retention.keeps_all() || row.has_purged);
         let (mut streams, series) = (StreamIndex::default(), SeriesPlaces::default());
+        let shares = ShareBook::default();
         let mut known: Vec<_> =
             rows.into_iter().map(|row| Arc::new(StreamEntry::new(row))).collect();
         // Series go to the oldest streams, the same after each start.
         known.sort_by_key(|stream| (stream.created_ms, stream.number));
         for stream in known {
             series.admit(&stream);
+            stream.belong_to(&shares);
             streams.add(stream);
         }
         Self {
             reads,
+            clock,
             metrics: Metrics::default(),
             timings: Timings::default(),
             series,
+            shares,
             streams: RwLock::new(streams),
             rules: RwLock::default(),
             bounded: AtomicBool::new(is_bounded),
@@ -86,6 +97,7 @@ impl StreamRegistry {
             dirty: Mutex::default(),
             timed: Mutex::default(),
             timed_added: Condvar::new(),
+            starved: Mutex::default(),
             writer,
         }
     }
@@ -191,6 +203,7 @@ impl StreamRegistry {
         // The series is there before the stream can be found, so that its first message is counted.
         self.series.admit(stream);
         self.govern(stream);
+        stream.belong_to(&self.shares);
         self.streams.write().add(stream.clone());
         self.followers.meet(stream, 0);
     }
@@ -211,6 +224,7 @@ impl StreamRegistry {
         streams.by_number.remove(&stream.number);
         drop(streams);
         self.series.dismiss(stream);
+        stream.leave_shares();
         // The stream leaves the lists before the flag is set: a reader that sees the flag finds no
         // old entry.
         stream.removed.store(true, Ordering::SeqCst);
@@ -285,6 +299,29 @@ impl StreamRegistry {
         }
     }
 
+    /// Has the clock wake the consumer's members once its owner's share has room.
+    pub(crate) fn mark_starved(&self, entry: &Arc<ConsumerEntry>) {
+        if !entry.starved.swap(true, Ordering::SeqCst) {
+            self.starved.lock().push(entry.clone());
+        }
+    }
+
+    /// Wakes the members of consumers whose owners' shares have room again.
+    pub(crate) fn wake_starved(&self) {
+        let starved = std::mem::take(&mut *self.starved.lock());
+        let mut kept = Vec::new();
+        for entry in starved {
+            if entry.state.lock().is_starved() && !entry.removed.load(Ordering::Relaxed) {
+                kept.push(entry);
+                continue;
+            }
+            // The mark goes first: a member that finds nothing after all marks it anew.
+            entry.starved.store(false, Ordering::SeqCst);
+            entry.wake();
+        }
+        self.starved.lock().append(&mut kept);
+    }
+
     /// Waits up to `patience` until some consumer waits for time to pass.
     pub(crate) fn wait_timed(&self, patience: std::time::Duration) {
         let mut timed = self.timed.lock();
@@ -299,14 +336,20 @@ impl StreamRegistry {
     }
 
     /// Lets time pass for all consumers that wait for it.
-    pub(crate) fn expire(&self, now_ms: u64) {
+    pub(crate) fn expire(&self) {
+        let (steady_ms, ahead_ms) = (self.clock.steady_ms(), self.clock.ahead_ms());
         // The list is taken out, since the walk locks consumers and connections add to it
         // meanwhile.
         let timed = std::mem::take(&mut *self.timed.lock());
         let mut kept = Vec::with_capacity(timed.len());
         for (stream, entry) in timed {
             let mut consumer = entry.state.lock();
-            let ready = consumer.expire(now_ms);
+            let ready = consumer.expire(steady_ms);
+            if consumer.set_ahead(ahead_ms) {
+                // The stored times of what is held back are of the day, and that has stepped.
+                consumer.is_unstored();
+                self.mark_dirty(&stream, &entry);
+            }
             // Flag and state are decided under the consumer's lock. A message handed out after it
             // marks the consumer anew.
             let (dead, settled) = (consumer.has_dead(), consumer.is_settled());

@@ -2,10 +2,13 @@
 
 mod apply;
 mod backup;
+mod clock;
 mod fault;
 mod identity;
+mod index;
 mod migrate;
 mod opening;
+mod owned;
 mod purge;
 mod read;
 mod room;
@@ -19,13 +22,16 @@ pub(crate) use apply::AppliedCounts;
 pub use backup::{StoreBackup, backup, check, newest_ms, restore};
 pub(crate) use fault::StoreFault;
 pub use identity::{StoreId, store_id};
+pub(crate) use index::HeldIndex;
+pub use owned::{OwnedRows, owned};
 pub(crate) use read::StoreReads;
 use room::DiskRoom;
-pub(crate) use schema::{ConsumerRow, PAGE_BYTES, StoreNext, StreamRow, open};
+pub(crate) use room::{keep_blocks, set_chunk};
+pub(crate) use schema::{ConsumerRow, FolderLock, PAGE_BYTES, StoreNext, StreamRow, open};
 pub(crate) use session::{SessionNext, SessionRow, StoredSession};
 pub(crate) use write::{
-    DelayedRow, ExpiredBlocks, KeyRow, OwnBounds, StoreWrites, StoredRequestKey, StreamSettings,
-    SweptRows, TrimmedBlocks,
+    DelayedRow, ExpiredBlocks, KeyRow, OldBlock, OwnBounds, StoreWrites, StoredRequestKey,
+    StreamSettings, SweptRows, TrimmedBlocks,
 };
 
 /// Bits of a block's key below the stream's number: the offset.

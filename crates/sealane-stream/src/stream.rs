@@ -4,8 +4,8 @@ mod tail;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::limits::{MAX_CONSUMERS, MAX_TOKEN_CONSUMERS};
 use parking_lot::Mutex;
@@ -17,6 +17,7 @@ use crate::commit::StreamExtent;
 use crate::consumer::{ConsumerMember, ConsumerProgress, DeadCounts};
 use crate::metrics::{ConsumerCounts, OwnSeries, StreamCounts};
 use crate::rules::HeldBounds;
+use crate::shares::{OwnerTally, ShareBook, ShareKind, SharePlace};
 use crate::signal::LaneWaiter;
 use crate::store::{ConsumerRow, StreamRow, StreamSettings, TrimmedBlocks};
 use crate::{ConsumerSettings, Error};
@@ -43,6 +44,8 @@ pub(crate) struct StreamEntry {
     pub(crate) waiters: Mutex<HashMap<ConsumerMember, Arc<LaneWaiter>>>,
     pub(crate) readers: AtomicUsize,
     pub(crate) counts: OwnSeries<StreamCounts>,
+    /// Its place in its owner's share.
+    place: OnceLock<SharePlace>,
 }
 
 pub(crate) struct StreamInner {
@@ -82,6 +85,10 @@ pub(crate) struct ConsumerEntry {
     pub(crate) dirty: AtomicBool,
     /// Whether the clock has to look after it.
     pub(crate) timed: AtomicBool,
+    /// Whether the clock has to look whether its owner's share has room.
+    pub(crate) starved: AtomicBool,
+    /// Its place in its owner's share.
+    place: OnceLock<SharePlace>,
     /// Messages that ran out of attempts and were made dead letters.
     pub(crate) dead_lettered: AtomicU64,
     /// Messages that ran out of attempts and could be made no dead letter.
@@ -153,6 +160,7 @@ impl StreamEntry {
             waiters: Mutex::new(HashMap::new()),
             readers: AtomicUsize::new(0),
             counts: OwnSeries::default(),
+            place: OnceLock::new(),
         }
     }
 
@@ -226,6 +234,7 @@ impl StreamEntry {
     /// Takes a consumer out that is removed from the store; its members are told.
     pub(crate) fn lose_consumer(&self, entry: &Arc<ConsumerEntry>) {
         self.state.lock().consumers.remove(&entry.name);
+        entry.leave_shares();
         entry.removed.store(true, Ordering::SeqCst);
         entry.rouse();
     }
@@ -236,6 +245,7 @@ impl StreamEntry {
         name: &str,
         owner: &str,
         start: u64,
+        shares: &ShareBook,
     ) -> Result<Arc<ConsumerEntry>, Error> {
         let mut state = self.state.lock();
         if let Some(entry) = state.consumers.get(name) {
@@ -252,11 +262,34 @@ impl StreamEntry {
                 return Err(Error::TooMany { what, limit: limit as u64 });
             }
         }
+        let share = shares.of(owner);
+        let place = share.take(ShareKind::Consumers)?;
         let consumer = ConsumerProgress::new(start, ConsumerSettings::default());
         let name: Arc<str> = name.into();
         let entry = Arc::new(ConsumerEntry::new(name.clone(), owner.into(), consumer));
+        entry.belong_to(share, place);
         state.consumers.insert(name, entry.clone());
         Ok(entry)
+    }
+
+    /// Counts for its owner, and its consumers for theirs.
+    pub(crate) fn belong_to(&self, shares: &ShareBook) {
+        if let Some(kind) = ShareKind::of_stream(&self.topic) {
+            self.place.get_or_init(|| shares.of(&self.owner).keep(kind));
+        }
+        let consumers: Vec<_> = self.state.lock().consumers.values().cloned().collect();
+        for entry in consumers {
+            let share = shares.of(&entry.owner);
+            let place = share.keep(ShareKind::Consumers);
+            entry.belong_to(share, place);
+        }
+    }
+
+    /// It is removed, and its consumers with it.
+    pub(crate) fn leave_shares(&self) {
+        self.place.get().into_iter().for_each(SharePlace::leave);
+        let consumers: Vec<_> = self.state.lock().consumers.values().cloned().collect();
+        consumers.iter().for_each(|entry| entry.leave_shares());
     }
 
     /// Whether it has a reader, or a consumer of it a member.
@@ -346,6 +379,19 @@ impl StreamInner {
 }
 
 impl ConsumerEntry {
+    /// Counts for its owner's shares from now on.
+    fn belong_to(&self, share: Arc<OwnerTally>, place: SharePlace) {
+        if self.place.set(place).is_ok() {
+            self.state.lock().belong_to(share);
+        }
+    }
+
+    /// It is removed. Members that do not know it yet count no more.
+    fn leave_shares(&self) {
+        self.place.get().into_iter().for_each(SharePlace::leave);
+        self.state.lock().leave_share();
+    }
+
     fn new(name: Arc<str>, owner: Arc<str>, consumer: ConsumerProgress) -> Self {
         Self {
             name,
@@ -355,6 +401,8 @@ impl ConsumerEntry {
             removed: AtomicBool::new(false),
             dirty: AtomicBool::new(false),
             timed: AtomicBool::new(false),
+            starved: AtomicBool::new(false),
+            place: OnceLock::new(),
             dead_lettered: AtomicU64::new(0),
             dead_dropped: AtomicU64::new(0),
             kept: Mutex::default(),

@@ -8,6 +8,7 @@ mod fetch;
 mod in_flight;
 mod lane;
 mod lanes;
+mod steered;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -29,7 +30,7 @@ use crate::consumer::ConsumerMember;
 use crate::registry::StreamRegistry;
 use crate::signal::{SignalHeard, StreamMet, SubscriptionSignal};
 use crate::stream::StreamEntry;
-use crate::{ConsumerChange, Error, ReadStart, now_ms};
+use crate::{ConsumerChange, Error, ReadStart};
 use in_flight::{DeliveredMessage, InFlight};
 use lane::{LaneWork, SubscriptionLane};
 use lanes::SubscriptionLanes;
@@ -38,9 +39,10 @@ pub(crate) use burst::part;
 pub use burst::{DeliveryBurst, DeliveryPiece};
 pub(crate) use fetch::{blocking, read};
 pub(crate) use lane::start_offset;
+pub use steered::SteeredTopics;
 
 /// The kind of a subscription's reader.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum SubscriptionReader {
     /// This connection for itself.
     Reader {
@@ -59,6 +61,8 @@ pub enum SubscriptionReader {
         start: ReadStart,
         /// The changes that this member makes to the consumer's settings.
         change: ConsumerChange,
+        /// Where it may change those of a consumer that another token made.
+        steers: SteeredTopics,
     },
 }
 
@@ -467,7 +471,7 @@ impl StreamSubscription {
         // Only a full consumer kept others from work, so that an acknowledgement rarely wakes
         // anybody.
         let was_full = consumer.is_full();
-        let (metrics, now) = (&self.registry.metrics, now_ms());
+        let (metrics, now) = (&self.registry.metrics, self.registry.clock.steady_ms());
         let count = match delay_ms {
             None => {
                 // The time is looked up before the acknowledgement forgets it.

@@ -24,6 +24,7 @@ mod sessions;
 mod settle;
 mod staged;
 mod upkeep;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,25 +32,27 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 pub(crate) use command::{
-    AppendCommand, CommandRefusal, ConfigureCommand, PublishCommand, RemoveCommand, RuleCommand,
-    WriterCommand, check_seal,
+    AppendCommand, CommandRefusal, ConfigureCommand, FindSessionCommand, PublishCommand,
+    RemoveCommand, RuleCommand, WriterCommand, check_seal,
 };
 pub use command::{AppendedMessages, SessionItem};
 pub(crate) use manage::{ManageCommand, ManageDeed};
 pub(crate) use rule::RuleDeed;
 
-use crate::commit::{StoreChange, StoreCommit};
+use crate::Error;
+use crate::commit::{ClockMark, ClockStep, StoreChange, StoreCommit};
 use crate::limits::{ACK_FLUSH_MS, WRITER_IDLE_MS};
 use crate::registry::StreamRegistry;
+use crate::shares::ShareChanges;
 use crate::store::{AppliedCounts, StoreFault, StoreNext, StoreWrites, StreamSettings};
 use crate::stream::StreamEntry;
-use crate::{Error, now_ms};
 use plan::{CommitPlan, RoomPlan};
 use progress::WriterProgress;
 use queue::CommandQueue;
 use sessions::RecentSessions;
 use staged::{HOUR_MS, StagedStream};
 use upkeep::WriterUpkeep;
+use watch::ClockWatch;
 
 /// Where the log could not be copied whole, it is tried again after so much more.
 const COPY_AGAIN_BYTES: u64 = 4 << 20;
@@ -78,6 +81,8 @@ pub(crate) struct StoreWriter {
     flushed: Option<Instant>,
     /// How long the log may become before its copying is tried again.
     copy_at_bytes: u64,
+    /// Why the store takes nothing, as it was said last.
+    said: Option<StoreFault>,
 }
 
 impl StoreWriter {
@@ -87,8 +92,13 @@ impl StoreWriter {
         writes: StoreWrites,
         defaults: StreamSettings,
         next: StoreNext,
+        clock: (ClockMark, Vec<ClockStep>),
     ) -> Result<Self, StoreFault> {
-        let upkeep = WriterUpkeep::new(&writes)?;
+        let watch = ClockWatch::new(registry.clock.clone(), clock.0, clock.1);
+        let upkeep = WriterUpkeep::new(&writes, watch)?;
+        let mut held = ShareChanges::default();
+        writes.count_owned(&mut held)?;
+        registry.shares.apply(&held);
         // Upkeep and progress count the store once here. From then on each commit changes the
         // numbers.
         let progress = WriterProgress::new(&registry, &next);
@@ -104,11 +114,16 @@ impl StoreWriter {
             sessions: RecentSessions::default(),
             flushed: None,
             copy_at_bytes: 0,
+            said: None,
         })
     }
 
     /// Works until it is told to stop, or nobody is left to tell it.
     pub(crate) fn run(mut self) {
+        // A hub that opens on a full disk says so before anybody has to try in vain.
+        if self.writes.take_room(&self.registry.log, PROBE_BYTES) == Err(StoreFault::Full) {
+            self.note_fault(&StoreFault::Full);
+        }
         loop {
             let Some(mut batch) = self.queue.next(self.patience()) else { break };
             if batch.is_empty() {
@@ -141,7 +156,8 @@ impl StoreWriter {
         if let Some(due_ms) = self.upkeep.next_due_ms {
             // A delayed message wakes the writer by itself. Nothing else may ask for a commit at
             // that time.
-            patience = patience.min(Duration::from_millis(due_ms.saturating_sub(now_ms())));
+            patience = patience
+                .min(Duration::from_millis(due_ms.saturating_sub(self.registry.clock.day_ms())));
         }
         patience
     }
@@ -164,7 +180,8 @@ impl StoreWriter {
         &mut self,
         batch: Vec<WriterCommand>,
     ) -> Option<(CommitPlan, Result<StoreCommit, StoreFault>)> {
-        let now_ms = now_ms();
+        let now_ms = self.registry.clock.day_ms();
+        self.upkeep.look();
         let flush = self.flushed.is_none_or(|flushed| flushed.elapsed() >= flush_interval());
         // Consumers are taken before the plan, so that a change made meanwhile marks them anew for
         // the next commit.
@@ -178,6 +195,8 @@ impl StoreWriter {
         }
         let mut plan = CommitPlan::new(now_ms);
         plan.room = self.room(&batch, now_ms, !dirty.is_empty());
+        // Almost always empty. Planning what the clock asks for changes the rest of it.
+        let sweeping = self.upkeep.sweeping.clone();
         let mut planner = plan::CommitPlanner {
             registry: &self.registry,
             writes: &self.writes,
@@ -186,7 +205,7 @@ impl StoreWriter {
             unsaved: &self.unsaved,
             sessions: &self.sessions,
             delayed: self.upkeep.delayed,
-            sweeping: &self.upkeep.sweeping,
+            sweeping: &sweeping,
         };
         let mut result = Ok(());
         for command in batch {
@@ -224,14 +243,15 @@ impl StoreWriter {
         }
         if self.upkeep.is_due(now_ms) || has_dirty {
             // That is more than many a request adds, so that it says nothing of those.
-            room.is_ungivable = self.writes.take_room(upkeep::RELEASE_BYTES).is_err();
+            room.is_ungivable =
+                self.writes.take_room(&self.registry.log, upkeep::RELEASE_BYTES).is_err();
         }
         room
     }
 
     /// Why nothing can be added to the store now.
     fn unstorable(&mut self, bytes: u64) -> Option<StoreFault> {
-        match self.writes.take_room(bytes) {
+        match self.writes.take_room(&self.registry.log, bytes) {
             Err(StoreFault::Full) => {
                 self.note_fault(&StoreFault::Full);
                 Some(StoreFault::Full)
@@ -320,20 +340,24 @@ impl StoreWriter {
         match self.writes.checkpoint(wait) {
             Ok(true) => self.copy_at_bytes = 0,
             Ok(false) => tracing::debug!(log_bytes, "the log could not be copied whole"),
-            Err(fault) => {
+            Err(fault) if self.registry.log.may_say() => {
                 tracing::warn!(error = %Error::from(fault), "the log could not be copied");
             }
+            Err(_) => {}
         }
         self.writes.set_patient(self.registry.fault.lock().is_none());
     }
 
     /// Sees whether the store takes something again, so that nobody has to try in vain.
     fn look_again(&mut self) {
-        if self.registry.fault.lock().is_none() {
+        let fault = self.registry.fault.lock().clone();
+        self.say(fault.as_ref());
+        if fault.is_none() {
             return;
         }
         // Begun and rolled back: that takes the lock which a commit needs, and leaves nothing.
-        let begun = self.writes.take_room(PROBE_BYTES).and_then(|()| self.writes.begin());
+        let room = self.writes.take_room(&self.registry.log, PROBE_BYTES);
+        let begun = room.and_then(|()| self.writes.begin());
         self.writes.rollback();
         match begun {
             Ok(()) => self.clear_fault(),
@@ -342,22 +366,33 @@ impl StoreWriter {
     }
 
     /// Notes why the store takes nothing; it is said once, and not each time it is tried again.
-    fn note_fault(&self, fault: &StoreFault) {
-        let before = self.registry.fault.lock().replace(fault.clone());
-        // Clients try again many times a second. One line for each change is what an operator can
-        // read.
-        if before.as_ref() != Some(fault) {
-            let error = Error::from(fault.clone());
-            tracing::error!(%error, "the store takes nothing; nothing of it is acknowledged");
-        }
+    fn note_fault(&mut self, fault: &StoreFault) {
+        *self.registry.fault.lock() = Some(fault.clone());
+        self.say(Some(fault));
         self.writes.set_patient(false);
     }
 
-    fn clear_fault(&self) {
+    fn clear_fault(&mut self) {
         if self.registry.fault.lock().take().is_some() {
-            tracing::info!("the store takes messages again");
             self.writes.set_patient(true);
         }
+        self.say(None);
+    }
+
+    /// Says whether the store takes something, where that is not what was said last.
+    fn say(&mut self, fault: Option<&StoreFault>) {
+        // Where somebody else fills the disk it changes many times a second. What holds in the end
+        // is said when it is looked for room again.
+        if self.said.as_ref() == fault || !self.registry.log.may_say() {
+            return;
+        }
+        match fault.cloned().map(Error::from) {
+            Some(error) => {
+                tracing::error!(%error, "the store takes nothing; nothing of it is acknowledged");
+            }
+            None => tracing::info!("the store takes messages again"),
+        }
+        self.said = fault.cloned();
     }
 
     /// Stores everything that is known, and closes.
@@ -389,7 +424,9 @@ impl StoreWriter {
         self.writes.commit()?;
         #[cfg(test)]
         self.writes.trouble.note_commit(&commit);
-        self.writes.checkpoint(false)?;
+        // The next commit begins the log anew, so that little of it is read at the next opening.
+        self.writes.set_patient(false);
+        self.writes.checkpoint(true)?;
         // Closing takes away the mark `running`. If it stayed, the next start would give `memory`
         // streams a new generation.
         self.writes.close()
@@ -424,6 +461,7 @@ impl StoreWriter {
         }
         self.registry.metrics.commits.fetch_add(1, Ordering::Relaxed);
         self.upkeep.settle(&plan, counts);
+        self.registry.shares.apply(&counts.shares);
         self.progress.settle(&plan);
         self.next.generation = self.next.generation.max(plan.streams.generation_floor());
         self.queue.defer(settle::settle(plan, counts, &self.registry));

@@ -333,7 +333,7 @@ sealane_message::errors! {
             whose: String,
         },
         /// Something that may name data cannot be read: nothing is removed.
-        #[error("what may name data cannot be read, so that nothing is removed: snapshot {0}")]
+        #[error("what may name data cannot be read, so that nothing is removed: {0}")]
         #[code("SL-VAULT-51", "SnapshotUnread")]
         #[cause("a snapshot of a vault is missing or cannot be read, and may name data")]
         #[hint("Run it again later, bring the objects back from a copy, or give the snapshot up, \
@@ -380,6 +380,17 @@ sealane_message::errors! {
             place: String,
             /// The vault and owner that it held.
             pinned: String,
+        },
+        /// A range that begins behind the end of its file.
+        #[error("`{path}` has {size} bytes, and the range begins behind them")]
+        #[code("SL-VAULT-56", "RangeBehindEnd", exit = Usage)]
+        #[cause("a range of a file of a vault begins behind the file's end")]
+        #[hint("`sealane vault ls SNAPSHOT PATH` shows the size.")]
+        BehindEnd {
+            /// The file.
+            path: String,
+            /// Its length.
+            size: u64,
         },
         /// The system gave no thread.
         #[error("a thread could not be started")]

@@ -53,9 +53,10 @@ mod vault;
 mod wire;
 
 pub use care::{
-    DrillOptions, DrillReport, LeakGroup, PruneOptions, PruneReport, RecoveryReport, RepairReport,
-    RetentionGroupBy, RetentionPlan, RetentionRules, RetentionVerdict, SnapshotGroup,
-    SnapshotMatch, SnapshotSelector, VaultLeaks, VaultObjectField, VerifyReport, leaks,
+    DifferenceKind, DrillOptions, DrillReport, DumpReport, LeakGroup, PruneOptions, PruneReport,
+    RecoveryReport, RepairReport, RetentionGroupBy, RetentionPlan, RetentionRules,
+    RetentionVerdict, SnapshotDifference, SnapshotGroup, SnapshotMatch, SnapshotSelector,
+    VaultLeaks, VaultObjectField, VerifyData, VerifyPart, VerifyReport, leaks,
 };
 pub use error::{ERRORS, Error};
 pub use format::chunk::{ChunkCompression, ChunkId};

@@ -109,6 +109,14 @@ sealane_message::limits! {
     MAX_VERIFY_PASSES: usize = 3, "passes";
     /// Readings of the chain while other prunes remove links of it. Then the last reading counts.
     MAX_CHAIN_READINGS: usize = 16, "readings";
+    /// The age of a prune's knowledge of the chain. At that age it looks again before it removes a
+    /// pack.
+    MAX_CHAIN_LOOK_MS: u64 = 1000, "milliseconds";
+    /// How far behind the chain a snapshot may stand that only one loose link tells of. One that is
+    /// farther away makes no other snapshot an older one.
+    MAX_HEARSAY_AHEAD: u64 = 1 << 16, "numbers";
+    /// Links that are followed to name a place. At the limit the place is named as it is written.
+    MAX_PLACE_LINKS: usize = 40, "links";
     /// Listings of the links while prunes remove some before they are read. Then the last listing
     /// counts.
     MAX_LINK_LISTINGS: usize = 16, "listings";

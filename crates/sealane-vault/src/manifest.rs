@@ -269,6 +269,14 @@ impl ChunkManifest {
         Ok(())
     }
 
+    /// The packs that a prune will remove, and that this manifest knows.
+    pub(crate) fn condemned_packs(&self) -> Result<HashSet<ObjectHash>, Error> {
+        let mut rows = self.database.prepare("SELECT hash FROM pack WHERE condemned")?;
+        let packs =
+            rows.query_map([], |row| row.get::<_, ObjectHash>(0))?.collect::<Result<_, _>>()?;
+        Ok(packs)
+    }
+
     pub(crate) fn has_read_index(&self, hash: &ObjectHash) -> Result<bool, Error> {
         let mut row = self.database.prepare_cached("SELECT 1 FROM read_index WHERE hash = ?")?;
         Ok(row.exists([hash])?)

@@ -6,9 +6,11 @@
 mod folder;
 mod s3;
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::format::pack::ObjectHash;
 use crate::limits::MAX_SPOOL_AGE_MS;
@@ -252,9 +254,27 @@ impl VaultStore {
 }
 
 /// Removes what killed runs left in a spool a day ago, each file after `before` has seen it.
+///
+/// Other hosts may write into the same folder. So a file's age is counted by the clock that gives
+/// files their times: a host whose own clock is fast would sweep what another one is writing.
 fn sweep(spool: &Path, before: impl Fn(&Path)) {
+    if let Ok(now) = time_in(spool) {
+        sweep_as_of(now, spool, before);
+    }
+}
+
+/// The time that a new file of a folder has.
+fn time_in(folder: &Path) -> io::Result<SystemTime> {
+    let probe = folder.join(spool_name("clock"));
+    let time = File::create(&probe).and_then(|file| file.metadata()?.modified());
+    let _ = std::fs::remove_file(&probe);
+    time
+}
+
+fn sweep_as_of(now: SystemTime, spool: &Path, before: impl Fn(&Path)) {
     for file in std::fs::read_dir(spool).into_iter().flatten().flatten() {
-        let age = file.metadata().and_then(|meta| meta.modified()).map(|time| time.elapsed());
+        let written = file.metadata().and_then(|meta| meta.modified());
+        let age = written.map(|written| now.duration_since(written));
         if file.file_name() == RESERVE {
             continue;
         }
@@ -262,6 +282,30 @@ fn sweep(spool: &Path, before: impl Fn(&Path)) {
             before(&file.path());
             // If a file cannot be removed now, the next sweep finds it again.
             let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spool_is_swept_by_the_clock_of_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = folder.path();
+        let names = |spool: &Path| std::fs::read_dir(spool).unwrap().count();
+        std::fs::write(spool.join("1-1.pack"), b"of another host").unwrap();
+        let now = time_in(spool).unwrap();
+        assert_eq!(names(spool), 1, "the probe is gone");
+        let age = Duration::from_millis(MAX_SPOOL_AGE_MS);
+        // The folder's server may be behind this machine by years.
+        let behind = now - 100 * age;
+        let file = File::options().write(true).open(spool.join("1-1.pack")).unwrap();
+        for (written, left) in [(behind, 1), (behind - age / 2, 1), (behind - 2 * age, 0)] {
+            file.set_modified(written).unwrap();
+            sweep_as_of(behind, spool, |_| {});
+            assert_eq!(names(spool), left);
         }
     }
 }

@@ -35,6 +35,7 @@ use crate::put::{self, PutOptions, PutReport, PutSource, SkippedItem, now_ns};
 use crate::store::{CreateOutcome, VaultStore};
 use crate::wire::hex;
 
+pub(crate) use chain::ChainHead;
 pub use chain::Snapshot;
 pub(crate) use commit::host;
 pub use keys::SlotInfo;

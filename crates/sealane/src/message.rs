@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sealane_codec::Codec;
+use sealane_message::time::whole_ms;
 use sealane_message::{Topic, Value};
 use sealane_protocol::Deliver;
 
 use crate::Error;
 use crate::Seal;
-use crate::publish::milliseconds;
 use crate::subscription::SubscriptionShared;
 
 /// One message, as it was delivered or read.
@@ -89,7 +89,7 @@ impl ReceivedMessage {
     /// for who reads for itself.
     pub fn nack(&self, delay: Duration) {
         if let Some(origin) = &self.origin {
-            let delay_ms = milliseconds(delay);
+            let delay_ms = whole_ms(delay);
             origin.shared.nack(&self.stream, self.offset, delay_ms, origin.connection);
         }
     }

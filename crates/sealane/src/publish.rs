@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sealane_codec::Codec;
+use sealane_message::time::whole_ms;
 use sealane_message::{DataType, Topic, Value};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 use sealane_protocol::{Enqueue, EnqueueOutcome, Enqueued, StreamPosition};
@@ -200,7 +201,7 @@ impl IntoFuture for PublishLater {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let PublishAnswer { answer, .. } =
-                self.publish.send(Some(milliseconds(self.delay))).await?;
+                self.publish.send(Some(whole_ms(self.delay))).await?;
             let enqueued = Enqueued::read(answer.codec, &answer.body)?;
             let EnqueueOutcome::Due(due_ms) = enqueued.outcome else {
                 return Err(Error::Protocol("a delayed message has no `dueMs`".into()));
@@ -311,10 +312,6 @@ fn position(enqueued: &Enqueued<'_>) -> Result<StreamPosition, Error> {
 }
 
 /// A duration as the protocol carries it; longer than time itself is as long as can be said.
-pub(crate) fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 pub(crate) fn too_large(bytes: usize) -> Error {
     Error::TooLarge { bytes, limit: MAX_ENVELOPE_BYTES }
 }

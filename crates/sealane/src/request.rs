@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane_message::Value;
+use sealane_message::time::whole_ms;
 use tokio::time::timeout;
 
 use crate::backoff::random;
 use crate::limits::MAX_REPLY_REMOVAL_MS;
-use crate::publish::milliseconds;
 use crate::{Client, Error, ReceivedMessage, StartPosition};
 
 /// Where answers go, and nowhere else: who asks must not choose what the rights of who answers are
@@ -35,7 +35,7 @@ impl Client {
         let (id, reply_to) = (hex(), format!("{REPLIES}{}", hex()));
         let fields = vec![
             (REPLY_TO, Value::from(reply_to.as_str())),
-            (DEADLINE, Value::from(now_ms().saturating_add(milliseconds(deadline)))),
+            (DEADLINE, Value::from(now_ms().saturating_add(whole_ms(deadline)))),
         ];
         let request = with(body, &id, fields)?;
         let asking = self.ask(topic, &request, ExpectedReply { id: &id, reply_to: &reply_to });
@@ -152,6 +152,7 @@ fn hex() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
 
-fn now_ms() -> u64 {
-    milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+/// Milliseconds since 1970-01-01 UTC, by this machine's clock.
+pub(crate) fn now_ms() -> u64 {
+    whole_ms(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

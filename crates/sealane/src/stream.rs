@@ -6,11 +6,11 @@ use hyper::Method;
 use sealane_codec::Codec;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
+use sealane_message::time::whole_ms;
 use sealane_protocol::{Level, StreamChange, StreamState, StreamsPage, StreamsQuery};
 
 use crate::address::{RequestPath, stream_path};
 use crate::http::{ClientRequest, HubResponse};
-use crate::publish::milliseconds;
 use crate::{Client, Error, ReceivedMessage};
 
 /// Messages of one stream that were read without subscribing.
@@ -121,7 +121,7 @@ impl ConfigureStream {
 
     /// Messages older than this go; zero: none does.
     pub fn max_age(mut self, age: Duration) -> Self {
-        self.change.max_age_ms = Some(milliseconds(age));
+        self.change.max_age_ms = Some(whole_ms(age));
         self
     }
 

@@ -4,13 +4,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane_codec::Codec;
 use sealane_message::Pattern;
+use sealane_message::time::whole_ms;
 use sealane_protocol::ConsumerChange;
 use sealane_protocol::limits::MAX_DELIVERY_BATCH;
 
 use crate::address::RequestPath;
 use crate::group::GroupClient;
 use crate::limits::HEARTBEAT_INTERVAL_MS;
-use crate::publish::milliseconds;
 use crate::subscription::Subscription;
 use crate::{Client, Error};
 
@@ -52,7 +52,7 @@ impl StartPosition {
                 Asked::Offset(offset)
             }
             StartPosition::Time(time) => {
-                Asked::Time(milliseconds(time.duration_since(UNIX_EPOCH).unwrap_or_default()))
+                Asked::Time(whole_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default()))
             }
         }
     }
@@ -180,7 +180,7 @@ impl SubscribeBuilder {
     pub(crate) fn path(&self, pattern: Pattern, start: Option<StartPosition>) -> String {
         let change = ConsumerChange {
             max_in_flight: self.max_in_flight,
-            ack_wait_ms: self.ack_wait.map(milliseconds),
+            ack_wait_ms: self.ack_wait.map(whole_ms),
             max_attempts: self.max_attempts,
         };
         let asked = sealane_protocol::SubscribeQuery {

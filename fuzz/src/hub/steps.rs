@@ -215,9 +215,13 @@ impl World {
         let generation = (kind & 128 != 0).then_some(number);
         let asked = match consumer.clone() {
             None => SubscriptionReader::Reader { start: from, generation },
-            Some(name) => {
-                SubscriptionReader::Member { name, owner: String::new(), start: from, change }
-            }
+            Some(name) => SubscriptionReader::Member {
+                name,
+                owner: String::new(),
+                start: from,
+                change,
+                steers: Default::default(),
+            },
         };
         self.connections[who] = None;
         let opened = self.runtime.block_on(self.hub.subscribe(pattern.clone(), asked));
@@ -307,9 +311,8 @@ impl World {
         let envelope = self.envelopes(1, Codec::Json).remove(0);
         let expect = (kind & 4 != 0).then(|| u64::from(steps.byte()));
         let delay_ms = (kind & 8 != 0).then(|| u64::from(steps.byte() % 4));
-        let id = envelope.id().to_owned();
+        let (id, digest) = (envelope.id().to_owned(), n as u32);
         let end = self.hub.stream(&topic).map_or(0, |stream| stream.next);
-        let digest = n as u32;
         let item = SessionItem { topic: topic.clone(), n, envelope, expect, delay_ms, digest };
         let PublishAnswered { stream, from, to, result } = self.told(who, item);
         assert_eq!((&stream, from, to), (&topic, n, n));
@@ -347,15 +350,8 @@ impl World {
         let (topic, codec, raw) = (steps.topic(), steps.pick(&CODECS), steps.part());
         let read = StreamEnvelope::read(&mut self.scratch, self.hub.ids(), codec, raw);
         let Ok(envelope) = coded(read) else { return };
-        let envelopes = vec![envelope];
-        self.send(StreamEnqueue {
-            topic,
-            envelopes,
-            expect: None,
-            delay_ms: None,
-            key: None,
-            owner: "".into(),
-        });
+        let (envelopes, key, owner) = (vec![envelope], None, "".into());
+        self.send(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key, owner });
     }
 
     fn send(&mut self, enqueue: StreamEnqueue) {
@@ -537,16 +533,9 @@ impl World {
         self.gathered();
         self.fail(false);
         for topic in TOPICS {
-            let envelopes = self.envelopes(1, Codec::Json);
+            let (envelopes, key, owner) = (self.envelopes(1, Codec::Json), None, "".into());
             let topic = topic.parse().expect("a topic");
-            self.send(StreamEnqueue {
-                topic,
-                envelopes,
-                expect: None,
-                delay_ms: None,
-                key: None,
-                owner: "".into(),
-            });
+            self.send(StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key, owner });
         }
         let ends = TOPICS.map(|topic| {
             let topic: Topic = topic.parse().expect("a topic");

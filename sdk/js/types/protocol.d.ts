@@ -375,6 +375,8 @@ export type Placed = {
   n?: number;
   /** Where the first stands. */
   offset?: number;
+  /** True: they were stored before and came again; nothing was appended. */
+  replayed?: boolean;
   /** The stream. */
   stream: string;
   /** The last. */
@@ -537,8 +539,12 @@ export type Session = {
   codec: string;
   /** The features of the hub. */
   features: Features;
+  /** The number of the session's next message in it. */
+  next?: number;
   /** Its name. */
   session: string;
+  /** The stream that was asked for. */
+  stream?: string;
   /** The hub's clock, Unix milliseconds. */
   time: number;
 };

@@ -5,9 +5,7 @@ import unicodedata
 
 from .refused import Refused
 
-TOO_SHORT, TOO_LONG, RESERVED_BITS, OUT_OF_RANGE, TEXT, NO_DOCUMENT = (
-    f"SL-DOC-{number:02}" for number in range(1, 7)
-)
+MALFORMED, RESERVED_BITS, NO_DOCUMENT = "SL-DOC-01", "SL-DOC-03", "SL-DOC-06"
 
 ACTIVITIES = dict(enumerate(("unknown", "rest", "moving", "exertion")))
 ALERTS = ("battery", "heart-rate", "temperature", "fall", 4, 5, 6, 7)
@@ -30,7 +28,7 @@ def read_document(data_type: int, body: bytes) -> dict:
     fields = _Fields(body)
     document = read(fields)
     if fields.rest:
-        raise Refused(TOO_LONG)
+        raise Refused(MALFORMED)
     return document
 
 
@@ -42,7 +40,7 @@ class _Fields:
 
     def take(self, size: int) -> bytes:
         if len(self.rest) < size:
-            raise Refused(TOO_SHORT)
+            raise Refused(MALFORMED)
         taken, self.rest = self.rest[:size], self.rest[size:]
         return taken
 
@@ -63,25 +61,25 @@ class _Fields:
             if byte < 0x80:
                 _within(place == 0 or byte != 0)
                 return number
-        raise Refused(OUT_OF_RANGE)
+        raise Refused(MALFORMED)
 
     def text(self, most: int) -> str:
         if not self.rest:
-            raise Refused(TOO_SHORT)
+            raise Refused(MALFORMED)
         if len(self.rest) > most:
-            raise Refused(TOO_LONG)
+            raise Refused(MALFORMED)
         try:
             text = self.take(len(self.rest)).decode()
         except UnicodeDecodeError:
-            raise Refused(TEXT) from None
+            raise Refused(MALFORMED) from None
         if any(unicodedata.category(character) == "Cc" for character in text):
-            raise Refused(TEXT)
+            raise Refused(MALFORMED)
         return text
 
 
 def _within(holds: bool) -> None:
     if not holds:
-        raise Refused(OUT_OF_RANGE)
+        raise Refused(MALFORMED)
 
 
 def _counters(fields: _Fields) -> dict:

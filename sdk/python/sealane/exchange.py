@@ -7,7 +7,7 @@ import blake3
 from . import seal
 from .refused import Refused
 
-LENGTH, ORDER, UNKNOWN = (f"SL-EXCHANGE-{number:02}" for number in range(1, 4))
+MALFORMED = "SL-EXCHANGE-01"
 
 MAX_SLOT = 1023
 MAX_DOCUMENT_BYTES = 1024
@@ -129,7 +129,7 @@ def read_message(message: bytes) -> dict:
     sort = fields.number(1)
     read = {1: _overview, 2: _inventory, 3: _inventory, 4: _frames}.get(sort)
     if read is None:
-        raise Refused(UNKNOWN)
+        raise Refused(MALFORMED)
     return {"group": group.hex()} | read(fields, sort, group)
 
 
@@ -141,7 +141,7 @@ class _Fields:
 
     def take(self, size: int) -> bytes:
         if len(self.rest) < size:
-            raise Refused(LENGTH)
+            raise Refused(MALFORMED)
         taken, self.rest = self.rest[:size], self.rest[size:]
         return taken
 
@@ -162,12 +162,12 @@ class _Fields:
             if byte < 0x80:
                 _ordered(place == 0 or byte != 0)
                 return number
-        raise Refused(ORDER)
+        raise Refused(MALFORMED)
 
 
 def _ordered(holds: bool) -> None:
     if not holds:
-        raise Refused(ORDER)
+        raise Refused(MALFORMED)
 
 
 def _overview(fields: _Fields, _sort: int, _group: bytes) -> dict:
@@ -235,11 +235,11 @@ def whole_form(group: bytes, brief: bytes) -> bytes:
     try:
         sealed, size = seal.parse_header(rest, "full", 0)
     except Refused:
-        raise Refused(ORDER) from None
+        raise Refused(MALFORMED) from None
     trailer = seal.TAG + (seal.SIGNATURE if flags & 3 == 2 else 0)
     body = len(rest) - size - trailer
     if body < 0:
-        raise Refused(LENGTH)
+        raise Refused(MALFORMED)
     frame = bytes([2, 0, flags, codec]) + data_type.to_bytes(2, "little") + group + source
     frame += EVERYBODY + body.to_bytes(4, "little") + sealed.counter.to_bytes(8, "little")
     frame += context + bytes([orders])

@@ -1,46 +1,69 @@
 use super::*;
 
+fn find(name: &str) -> ProofSpec {
+    proofs().unwrap().into_iter().find(|proof| proof.name == name).unwrap()
+}
+
+fn said(name: &str) -> String {
+    process::shown(&find(name).command(&[]))
+}
+
 #[test]
 fn the_list_names_every_proof_and_its_size() {
-    assert!(list().contains("  kill\n") && list().contains("SEALANE_KILLS=50"), "{}", list());
+    let list = list(&proofs().unwrap());
+    assert!(list.contains("  kill\n") && list.contains("SEALANE_KILLS=50"), "{list}");
     assert!(run(&["sleep".to_owned()]).unwrap_err().contains("no proof `sleep`"));
+    let scripts = proofs().unwrap().into_iter().filter(|proof| proof.kind == ProofKind::Script);
+    scripts.for_each(|proof| assert!(needs::exists(proof.first_word()), "{}", proof.name));
 }
 
 #[test]
 fn the_instrument_is_built_with_what_it_measures_and_records_name_the_profile() {
-    let find = |name: &str| PROOFS.iter().find(|proof| proof.name == name).unwrap();
     let load = find("load");
-    let first = preparation(load).map(|command| process::shown(&command)).unwrap();
+    let first = load.preparation().map(|command| process::shown(&command)).unwrap();
     assert!(first.ends_with(" build --profile ship"), "{first}");
-    let second = process::shown(&command(load, &[]));
-    assert!(second.ends_with(" run --profile ship --bin sealane-bench -- load"), "{second}");
+    assert!(said("load").ends_with(" run --profile ship --bin sealane-bench -- load"));
     let state = WorktreeState { commit: "c".to_owned(), changed: String::new() };
-    assert!(head(load, &state).unwrap().contains("\nprofile: ship\n"));
-    assert!(head(find("upgrade"), &state).unwrap().contains("\nprofile: dev\n"));
-    // Scripts and the race beside Babel build what they drive.
-    let of_cargo = |proof: &&ProofSpec| {
-        !matches!(proof.runs, ProofCommand::Script(_) | ProofCommand::Xtask([BABEL]))
-    };
-    let shipped = PROOFS.iter().filter(of_cargo).filter(|proof| proof.runs.profile() == SHIP);
-    for ProofSpec { runs, .. } in shipped {
-        assert!(runs.arguments().join(" ").contains("--profile ship"));
+    assert!(head(&load, &state).unwrap().contains("\nprofile: ship\n"));
+    assert!(head(&find("upgrade"), &state).unwrap().contains("\nprofile: dev\n"));
+    // Scripts build what they drive.
+    for proof in proofs().unwrap() {
+        if proof.kind != ProofKind::Script && proof.profile == SHIP {
+            assert!(said(&proof.name).contains("--profile ship"), "{}", proof.name);
+        }
     }
 }
 
 #[test]
 fn proofs_say_to_their_programs_what_they_show() {
-    let find = |name: &str| PROOFS.iter().find(|proof| proof.name == name).unwrap();
-    let said = |name: &str| process::shown(&command(find(name), &[]));
     assert!(said("cost").ends_with(" --link ble-1m --link lora-sf7 --link 11p"));
     let fuzz = "-- fuzz document hello exchange --inputs 100000000";
     assert!(said("fuzz").ends_with(fuzz), "{}", said("fuzz"));
+    assert_eq!(said("sumo"), "python3 tests/python/sumo.py");
+}
+
+#[test]
+fn a_run_needs_a_test_that_ran_and_none_that_was_skipped() {
+    const CLOSING: &str = "test result: ok. 2 passed; 0 failed; 0 ignored; finished in 3s";
+    let of = |lines: &[&str], tests| {
+        let mut record = ProofRecord::into(File::open("/dev/null").unwrap());
+        lines.iter().for_each(|line| record.hear(line));
+        record.fault(tests)
+    };
+    assert_eq!(of(&["running 2 tests", CLOSING], true), None);
+    let none = CLOSING.replace("2 passed", "0 passed");
+    assert_eq!(of(&["running 0 tests", &none], true).as_deref(), Some("no test ran"));
+    assert_eq!(of(&[], true).as_deref(), Some("no test ran"));
+    for skip in ["NOT SHOWN: no root", "not tested: no library", "skipped 1: needs root"] {
+        assert_eq!(of(&[skip, CLOSING], true), Some(format!("a test was skipped: {skip}")));
+    }
+    assert_eq!(of(&[], false), None, "a bench has no tests");
 }
 
 #[test]
 fn arguments_replace_the_environment_or_go_to_the_test() {
     let words = ["SEALANE_KILLS=3".to_owned(), "--exact=x".to_owned()];
-    let kill = PROOFS.iter().find(|proof| proof.name == "kill").unwrap();
-    let command = command(kill, &words.iter().collect::<Vec<_>>());
+    let command = find("kill").command(&words.iter().collect::<Vec<_>>());
     let kills = command.get_envs().find(|(key, _)| *key == "SEALANE_KILLS");
     assert_eq!(kills.and_then(|(_, value)| value), Some("3".as_ref()));
     let shown = process::shown(&command);

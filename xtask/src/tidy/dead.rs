@@ -2,26 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::rust::{RustSource, words};
 use crate::tree::{SourceTree, WorkspacePackage};
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
-    let mut findings = vec![];
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     for package in tree.packages() {
         let sources = format!("{}/src", package.dir);
         let alive = alive(tree, &package);
         for (path, _) in tree.rust_in(&sources) {
             if path.ends_with("/mod.rs") {
                 let remedy = "name the file after the module, beside its folder";
-                findings.push(TidyFinding::new(path, 1, "a file named mod.rs", remedy));
+                findings.add(path, 1, "a file named mod.rs", remedy);
             } else if !alive.contains(path) {
                 let remedy = "declare it with `mod`, or remove it";
-                findings.push(TidyFinding::new(path, 1, "no `mod` reaches this file", remedy));
+                findings.add(path, 1, "no `mod` reaches this file", remedy);
             }
         }
     }
-    findings
 }
 
 fn alive(tree: &SourceTree, package: &WorkspacePackage<'_>) -> BTreeSet<String> {
@@ -82,7 +80,7 @@ mod tests {
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let manifest = ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n");
-        said(&check(&SourceTree::sample(&[&[manifest], files].concat())))
+        said(check, &SourceTree::sample(&[&[manifest], files].concat()))
     }
 
     #[test]

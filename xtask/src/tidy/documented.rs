@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::TidyFinding;
+use super::TidyFindings;
 use super::layers::LAYERS;
 use crate::docs;
 use crate::limits;
-use crate::rust::{RustSource, closing, is_word};
+use crate::rust::{RustSource, closing, is_word, words};
 use crate::tree::SourceTree;
 
 const ROUTES: &str = "spec/hub.md";
@@ -15,31 +15,29 @@ const FLAGS: &str = "docs/reference/CLI.md";
 const BENCH_FLAGS: &str = "docs/BENCHMARKING.md";
 const SIM_FLAGS: &str = "docs/SIMULATOR.md";
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
-    let mut findings = vec![];
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     for (path, page) in docs::pages(tree) {
         let what = match page {
             Ok(page) if tree.get(&path) == Some(&page) => continue,
             Ok(_) => "not what the code and the records say".to_owned(),
             Err(error) => error,
         };
-        findings.push(TidyFinding::new(&path, 1, what, "run cargo xtask docs"));
+        findings.add(&path, 1, what, "run cargo xtask docs");
     }
-    error_codes(tree, &mut findings);
-    limits(tree, &mut findings);
-    names(tree, "crates/sealane-node/src", ROUTES, "route", routes, &mut findings);
+    error_codes(tree, findings);
+    limits(tree, findings);
+    names(tree, "crates/sealane-node/src", ROUTES, "route", routes, findings);
     for crate_of in ["node", "stream", "link", "document", "machine"] {
         let source = &format!("crates/sealane-{crate_of}/src");
-        names(tree, source, METRICS, "metric", metrics, &mut findings);
+        names(tree, source, METRICS, "metric", metrics, findings);
     }
-    names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, &mut findings);
-    names(tree, "crates/sealane-bench/src", BENCH_FLAGS, "flag", flags, &mut findings);
-    names(tree, "crates/sealane-sim/src", SIM_FLAGS, "flag", flags, &mut findings);
-    findings
+    names(tree, "crates/sealane-cli/src", FLAGS, "flag", flags, findings);
+    names(tree, "crates/sealane-bench/src", BENCH_FLAGS, "flag", flags, findings);
+    names(tree, "crates/sealane-sim/src", SIM_FLAGS, "flag", flags, findings);
 }
 
 /// A limit is enforced by some code, and named once.
-fn limits(tree: &SourceTree, findings: &mut Vec<TidyFinding>) {
+fn limits(tree: &SourceTree, findings: &mut TidyFindings) {
     // A fault in a block is a finding of its page.
     let limits = limits::read(tree).unwrap_or_default();
     let codes: Vec<String> =
@@ -47,10 +45,10 @@ fn limits(tree: &SourceTree, findings: &mut Vec<TidyFinding>) {
     for (index, limit) in limits.iter().enumerate() {
         let mut find = |what: &str, remedy| {
             let what = format!("the limit `{}` {what}", limit.name);
-            findings.push(TidyFinding::new(&limit.path, limit.line, what, remedy));
+            findings.add(&limit.path, limit.line, what, remedy);
         };
         // Its row is one of them.
-        let uses: usize = codes.iter().map(|code| count_word(code, &limit.name)).sum();
+        let uses: usize = codes.iter().map(|code| words(code, &limit.name).count()).sum();
         if uses < 2 {
             find("is enforced by no code", "enforce it, or remove it");
         }
@@ -60,21 +58,12 @@ fn limits(tree: &SourceTree, findings: &mut Vec<TidyFinding>) {
     }
 }
 
-fn count_word(code: &str, word: &str) -> usize {
-    let is_apart = |at: &usize| {
-        let before = code.as_bytes().get(at.wrapping_sub(1)).copied();
-        let after = code.as_bytes().get(at + word.len()).copied();
-        !before.is_some_and(is_word) && !after.is_some_and(is_word)
-    };
-    code.match_indices(word).map(|(at, _)| at).filter(is_apart).count()
-}
-
 /// Codes are declared once, names once for each step, and no source names an undeclared code.
-fn error_codes(tree: &SourceTree, findings: &mut Vec<TidyFinding>) {
+fn error_codes(tree: &SourceTree, findings: &mut TidyFindings) {
     let mut declared: BTreeMap<String, String> = BTreeMap::new();
     for row in docs::error_rows(tree) {
         let mut find = |what, remedy| {
-            findings.push(TidyFinding::new(&row.path, row.line, what, remedy));
+            findings.add(&row.path, row.line, what, remedy);
         };
         let code = &row.code;
         if !is_error_code(code) {
@@ -102,7 +91,7 @@ fn error_codes(tree: &SourceTree, findings: &mut Vec<TidyFinding>) {
             if !declared.contains_key(&literal.text) {
                 let what = format!("the error code `{}` has no row", literal.text);
                 let line = rust.line(literal.at);
-                findings.push(TidyFinding::new(path, line, what, "write it into an errors! table"));
+                findings.add(path, line, what, "write it into an errors! table");
             }
         }
     }
@@ -135,7 +124,7 @@ fn names(
     page: &str,
     kind: &str,
     find: fn(&RustSource) -> Vec<(usize, String)>,
-    findings: &mut Vec<TidyFinding>,
+    findings: &mut TidyFindings,
 ) {
     let text = tree.get(page).map(|text| text.replace("{*", "{"));
     let mut seen = BTreeSet::new();
@@ -150,7 +139,7 @@ fn names(
                 None => format!("write {page} and describe it there"),
             };
             let what = format!("the {kind} `{name}` has no description");
-            findings.push(TidyFinding::new(path, rust.line(at), what, remedy));
+            findings.add(path, rust.line(at), what, remedy);
         }
     }
 }
@@ -203,7 +192,7 @@ fn flags(rust: &RustSource) -> Vec<(usize, String)> {
         for (at, _) in code.match_indices(attribute) {
             let open = at + attribute.len() - 1;
             let end = closing(&code, open);
-            let Some(long) = crate::rust::words(&code[open..end], "long").next() else { continue };
+            let Some(long) = words(&code[open..end], "long").next() else { continue };
             let long = open + long;
             let named = code[long + 4..end].trim_start().starts_with('=');
             let name = if named { text_after(rust, long) } else { field_after(&code, end + 1) };
@@ -245,14 +234,14 @@ mod tests {
             files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
         let pages = docs::pages(&SourceTree::new(tree.clone()));
         tree.extend(pages.into_iter().map(|(path, text)| (path, text.unwrap())));
-        said(&check(&SourceTree::new(tree)))
+        said(check, &SourceTree::new(tree))
     }
 
     #[test]
     fn stale_pages_are_found() {
         assert_eq!(found(&[]), Vec::<String>::new());
         let tree = SourceTree::sample(&[(docs::LIMITS, "# Limits\n")]);
-        let findings = said(&check(&tree));
+        let findings = said(check, &tree);
         assert_eq!(findings.len(), 4, "{findings:?}");
         let stale = format!("{}:1: not what the code", docs::ERRORS);
         assert!(findings.concat().contains(&stale), "{findings:?}");

@@ -3,40 +3,35 @@
 
 use std::collections::BTreeSet;
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::tree::SourceTree;
 
 const PAGE: &str = "docs/ARCHITECTURE.md";
 const PATCHES: &str = "tests/grow/";
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     let lists = lists(tree.get(PAGE).unwrap_or_default());
     let is_patch = |path: &&str| path.starts_with(PATCHES) && path.ends_with(".patch");
     let patches: Vec<_> = tree.files().filter(|(path, _)| is_patch(path)).collect();
-    let mut findings = vec![];
     for (path, text) in &patches {
         let touched = touched(text);
         let Some(list) = lists.iter().find(|list| list.patch == *path) else {
             let what = format!("{PAGE} has no list for it");
-            findings.push(TidyFinding::new(path, 1, what, "write one that names this patch"));
+            findings.add(path, 1, what, "write one that names this patch");
             continue;
         };
-        let wrong = list.files.symmetric_difference(&touched);
-        findings.extend(wrong.map(|file| {
-            let is_listed = list.files.contains(file);
-            let (which, remedy) = match is_listed {
+        for file in list.files.symmetric_difference(&touched) {
+            let (which, remedy) = match list.files.contains(file) {
                 true => ("listed but not touched", "touch it in the patch, or strike it"),
                 false => ("touched but not listed", "list it, or leave it alone"),
             };
-            TidyFinding::new(PAGE, list.line, format!("`{file}` is {which} by {path}"), remedy)
-        }));
+            findings.add(PAGE, list.line, format!("`{file}` is {which} by {path}"), remedy);
+        }
     }
-    let is_there = |list: &&GrowthList| patches.iter().any(|(path, _)| *path == list.patch);
-    findings.extend(lists.iter().filter(|list| !is_there(list)).map(|list| {
+    for list in lists.iter().filter(|list| !patches.iter().any(|(path, _)| *path == list.patch)) {
         let what = format!("there is no {}", list.patch);
-        TidyFinding::new(PAGE, list.line, what, "write the patch that proves the list")
-    }));
-    findings
+        findings.add(PAGE, list.line, what, "write the patch that proves the list");
+    }
 }
 
 /// The files of one thing that can be added.
@@ -80,15 +75,18 @@ mod tests {
         let page = "# A\n\n**An error** (`tests/grow/error.patch`):\n\n- `a.rs`: one\n\
                     - `b.rs`: two\n\n**A limit** (`tests/grow/limit.patch`):\n\n- `a.rs`: one\n\n\
                     ## B\n\n- `c`: no\n";
-        let findings = said(&check(&SourceTree::sample(&[
-            (PAGE, page),
-            ("tests/grow/error.patch", "--- a/a.rs\n+++ b/a.rs\n--- /dev/null\n+++ b/c.rs\n"),
-            ("tests/grow/more.patch", "+++ b/a.rs\n"),
-        ])));
+        let findings = said(
+            check,
+            &SourceTree::sample(&[
+                (PAGE, page),
+                ("tests/grow/error.patch", "--- a/a.rs\n+++ b/a.rs\n--- /dev/null\n+++ b/c.rs\n"),
+                ("tests/grow/more.patch", "+++ b/a.rs\n"),
+            ]),
+        );
         assert_eq!(findings.len(), 4, "{findings:?}");
         assert!(findings[0].contains(":3: `b.rs` is listed but not touched"), "{findings:?}");
         assert!(findings[1].contains(":3: `c.rs` is touched but not listed"), "{findings:?}");
-        assert!(findings[2].contains("more.patch:1: docs/ARCHITECTURE.md has no"), "{findings:?}");
-        assert!(findings[3].contains(":8: there is no tests/grow/limit.patch"), "{findings:?}");
+        assert!(findings[3].contains("more.patch:1: docs/ARCHITECTURE.md has no"), "{findings:?}");
+        assert!(findings[2].contains(":8: there is no tests/grow/limit.patch"), "{findings:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! The order of the crates, what the pure ones may not touch, and features nobody asks for.
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::rust::{closing, words};
 use crate::tree::{SourceTree, WorkspacePackage};
 
@@ -23,6 +23,7 @@ pub(super) const LAYERS: &[&str] = &[
     "sealane-node",
     "sealane-cli",
     "sealane-bench",
+    "sealane-testing",
 ];
 
 /// The dependencies that one crate may have and no other. An allocator that counts rules the whole
@@ -48,18 +49,16 @@ const IMPURE: &[&str] = &[
     "tokio",
 ];
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     let packages = tree.packages();
-    let mut findings = vec![];
     for package in &packages {
-        order(tree, package, &mut findings);
-        alone(tree, package, &mut findings);
-        unused_features(tree, package, &mut findings);
+        order(tree, package, findings);
+        alone(tree, package, findings);
+        unused_features(tree, package, findings);
         if layer(&package.name).is_some_and(|layer| layer <= PURE_LAYERS) {
-            purity(tree, package, &mut findings);
+            purity(tree, package, findings);
         }
     }
-    findings
 }
 
 fn layer(name: &str) -> Option<usize> {
@@ -67,31 +66,31 @@ fn layer(name: &str) -> Option<usize> {
 }
 
 /// Only what is shipped is held to the order; tests may look down from above.
-fn order(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut Vec<TidyFinding>) {
+fn order(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut TidyFindings) {
     if package.dir == "xtask" {
         return;
     }
     let path = format!("{}/Cargo.toml", package.dir);
     let Some(own) = layer(&package.name) else {
         let what = format!("`{}` has no place in the order of the crates", package.name);
-        findings.push(TidyFinding::new(&path, 1, what, "give it one in xtask/src/tidy/layers.rs"));
+        findings.add(&path, 1, what, "give it one in xtask/src/tidy/layers.rs");
         return;
     };
     for kind in ["dependencies", "build-dependencies"] {
         for name in package.dependencies(kind) {
             let Some(other) = layer(&name).filter(|other| *other >= own) else { continue };
-            findings.push(TidyFinding::new(
+            findings.add(
                 &path,
                 line_of(tree, &path, &name),
                 format!("`{}` ({own}) depends on `{name}` ({other})", package.name),
                 "a crate depends only on lower numbers: move what both need below both",
-            ));
+            );
         }
     }
 }
 
 /// Tests are held to it too: their allocator would hide what the program's does.
-fn alone(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut Vec<TidyFinding>) {
+fn alone(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut TidyFindings) {
     let path = format!("{}/Cargo.toml", package.dir);
     // A dependency of the tests alone is not shipped.
     for kind in ["dependencies", "build-dependencies"] {
@@ -100,23 +99,19 @@ fn alone(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut Vec<T
             if package.name != *user {
                 let what = format!("`{}` depends on `{name}`", package.name);
                 let remedy = format!("measure in `{user}`, which is not shipped");
-                findings.push(TidyFinding::new(&path, line_of(tree, &path, name), what, remedy));
+                findings.add(&path, line_of(tree, &path, name), what, remedy);
             }
         }
     }
 }
 
-fn purity(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut Vec<TidyFinding>) {
+fn purity(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut TidyFindings) {
     let sources = format!("{}/src", package.dir);
     for (path, rust) in tree.rust_in(&sources).filter(|(path, _)| !path.ends_with("/tests.rs")) {
         for (at, name) in paths(&rust.code_without_tests()) {
             if IMPURE.iter().any(|impure| is_below(&name, impure)) {
                 let what = format!("`{name}` in a crate without I/O, clock and randomness");
-                let finding = TidyFinding::new(path, rust.line(at), what, "take it as an argument");
-                // `use std::fs;` is met as a `use` tree and as a path.
-                if !findings.contains(&finding) {
-                    findings.push(finding);
-                }
+                findings.add(path, rust.line(at), what, "take it as an argument");
             }
         }
     }
@@ -178,11 +173,7 @@ fn unfold(prefix: &str, tree: &str, leaves: &mut Vec<String>) {
 }
 
 /// A feature is used when it switches on something else or a source asks for it.
-fn unused_features(
-    tree: &SourceTree,
-    package: &WorkspacePackage<'_>,
-    findings: &mut Vec<TidyFinding>,
-) {
+fn unused_features(tree: &SourceTree, package: &WorkspacePackage<'_>, findings: &mut TidyFindings) {
     let path = format!("{}/Cargo.toml", package.dir);
     for (feature, implied) in package.table("features") {
         let implies = implied.as_array().is_some_and(|implied| !implied.is_empty());
@@ -190,12 +181,12 @@ fn unused_features(
             .rust_in(package.dir)
             .any(|(_, rust)| rust.literals.iter().any(|literal| literal.text == feature));
         if feature != "default" && !implies && !asked {
-            findings.push(TidyFinding::new(
+            findings.add(
                 &path,
                 line_of(tree, &path, &feature),
                 format!("nothing asks for the feature `{feature}`"),
                 "remove it",
-            ));
+            );
         }
     }
 }
@@ -216,10 +207,13 @@ mod tests {
     fn found(name: &str, manifest: &str, source: &str) -> Vec<String> {
         let dir = format!("crates/{name}");
         let manifest = format!("[package]\nname = \"{name}\"\n{manifest}");
-        said(&check(&SourceTree::sample(&[
-            (&format!("{dir}/Cargo.toml"), &manifest),
-            (&format!("{dir}/src/lib.rs"), source),
-        ])))
+        said(
+            check,
+            &SourceTree::sample(&[
+                (&format!("{dir}/Cargo.toml"), &manifest),
+                (&format!("{dir}/src/lib.rs"), source),
+            ]),
+        )
     }
 
     #[test]

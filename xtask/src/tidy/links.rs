@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::tree::SourceTree;
 
 /// Texts that name pages. Records keep the names that pages had in their time.
@@ -12,27 +12,20 @@ const RECORDS: &str = "results/";
 const FOLDERS: [&str; 2] = ["docs/", "spec/"];
 const PAGE: &str = ".md";
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     let paths: BTreeSet<&str> = tree.files().map(|(path, _)| path).collect();
     let is_text = |path: &str| TEXTS.iter().any(|end| path.ends_with(end));
     let texts = tree.files().filter(|(path, _)| is_text(path) && !path.starts_with(RECORDS));
-    let mut findings = vec![];
     for (path, text) in texts {
         for (index, line) in text.lines().enumerate() {
             let missing =
                 links(path, line).chain(mentions(line)).find(|page| !paths.contains(page.as_str()));
             if let Some(page) = missing {
                 let what = format!("there is no {page}");
-                findings.push(TidyFinding::new(
-                    path,
-                    index + 1,
-                    what,
-                    "name the page that is there",
-                ));
+                findings.add(path, index + 1, what, "name the page that is there");
             }
         }
     }
-    findings
 }
 
 /// The pages that a line of Markdown links to, from the root.
@@ -76,14 +69,17 @@ mod tests {
     fn pages_that_are_not_there_are_found() {
         let page = "[a](B.md#c) [d](../spec/e.md) https://x.example/y.md\n\
                     [f](gone.md)\n`docs/*.md` says docs/B.md.\nread docs/gone.md.\n";
-        let findings = said(&check(&SourceTree::sample(&[
-            ("docs/A.md", page),
-            ("docs/B.md", ""),
-            ("spec/e.md", ""),
-            ("packaging/a.service", "# spec/gone.md\n"),
-            ("results/a.md", "docs/gone.md\n"),
-            ("crates/a/src/lib.rs", "//! docs/gone.md\n"),
-        ])));
+        let findings = said(
+            check,
+            &SourceTree::sample(&[
+                ("docs/A.md", page),
+                ("docs/B.md", ""),
+                ("spec/e.md", ""),
+                ("packaging/a.service", "# spec/gone.md\n"),
+                ("results/a.md", "docs/gone.md\n"),
+                ("crates/a/src/lib.rs", "//! docs/gone.md\n"),
+            ]),
+        );
         let places: Vec<_> = findings.iter().filter_map(|one| one.split(": ").next()).collect();
         assert_eq!(places, ["docs/A.md:2", "docs/A.md:4", "packaging/a.service:1"]);
     }

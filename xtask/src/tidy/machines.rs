@@ -1,6 +1,6 @@
 //! Names of single machines: home folders, and hosts of package registries.
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::tree::SourceTree;
 
 /// Folders that exist on one machine only. Written in two parts, so that this file passes.
@@ -28,31 +28,19 @@ const HOSTS: &[&str] = &[
 /// The one registry that lock files and deny.toml name.
 const PUBLIC: &str = concat!("https://github.com/rust-lang/crates.io", "-index");
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
-    let mut findings = vec![];
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     for (path, text) in tree.files() {
         for (index, line) in text.lines().enumerate() {
             if let Some(folder) = FOLDERS.iter().find(|folder| names_folder(line, folder)) {
                 let what = format!("a path of one machine, `{folder}`");
-                findings.push(TidyFinding::new(
-                    path,
-                    index + 1,
-                    what,
-                    "use a path relative to the root",
-                ));
+                findings.add(path, index + 1, what, "use a path relative to the root");
             }
             if let Some(host) = names_host(path, line) {
                 let what = format!("the registry `{host}`");
-                findings.push(TidyFinding::new(
-                    path,
-                    index + 1,
-                    what,
-                    "leave it to cargo, npm and pip",
-                ));
+                findings.add(path, index + 1, what, "leave it to cargo, npm and pip");
             }
         }
     }
-    findings
 }
 
 /// A folder counts only where a path begins: not inside of a longer path or address.
@@ -83,7 +71,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        said(&check(&SourceTree::sample(&[(path, text)])))
+        said(check, &SourceTree::sample(&[(path, text)]))
     }
 
     #[test]

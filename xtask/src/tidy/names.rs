@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::rust::{RustSource, type_names};
 use crate::tree::SourceTree;
 
@@ -23,21 +23,19 @@ const VAGUE: &[&str] = &[
     "In what",
 ];
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
-    let mut findings = vec![];
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     for (name, places) in shared_names(tree) {
         let crates: Vec<_> = places.keys().copied().collect();
         let (_, (path, line)) = places.iter().next_back().expect("a name stands somewhere");
         let what = format!("the type `{name}` stands in {}", crates.join(", "));
-        findings.push(TidyFinding::new(path, *line, what, "give it a name that says its subject"));
+        findings.add(path, *line, what, "give it a name that says its subject");
     }
     for (path, rust) in tree.rust() {
         for line in vague_lines(rust) {
             let what = "the comment begins with a word that names nobody";
-            findings.push(TidyFinding::new(path, line, what, "name the actor, or the thing"));
+            findings.add(path, line, what, "name the actor, or the thing");
         }
     }
-    findings
 }
 
 /// The crates in which each type's name stands and its place there, for names that stand in more
@@ -93,7 +91,7 @@ mod tests {
         ]);
         let expected = "crates/b/src/lib.rs:3: the type `Waiting` stands in a, b; \
                         give it a name that says its subject";
-        assert_eq!(said(&check(&tree)), [expected]);
+        assert_eq!(said(check, &tree), [expected]);
     }
 
     #[test]
@@ -103,7 +101,8 @@ mod tests {
             "/// Who waits.\n/// Whom it asks, and\n//! What for.\n// In what order.\n\
              // The order in what follows.\n/* Whose\n * What */\nlet a = \"// What\";\n",
         )]);
-        let lines: Vec<_> = check(&tree).into_iter().map(|finding| finding.line).collect();
-        assert_eq!(lines, [1, 3, 4, 6, 7]);
+        let found = said(check, &tree);
+        let lines: Vec<_> = found.iter().filter_map(|found| found.split(':').nth(1)).collect();
+        assert_eq!(lines, ["1", "3", "4", "6", "7"]);
     }
 }

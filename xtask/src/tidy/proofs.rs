@@ -1,6 +1,6 @@
 //! The tests that pages name as proofs.
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::threats;
 use crate::tree::SourceTree;
 
@@ -11,34 +11,31 @@ const UPGRADING: &str = "docs/UPGRADING.md";
 /// How the rows of its table of formats end.
 const TESTED: &str = "| test |";
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
-    let mut findings = untested(tree);
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
+    untested(tree, findings);
     for page in PAGES {
         for (index, line) in tree.get(page).unwrap_or_default().lines().enumerate() {
             let commands = line.split('`').skip(1).step_by(2);
             for command in commands.filter(|command| command.starts_with("cargo test -p ")) {
                 if let Some(what) = missing(tree, command) {
                     let remedy = "write the test, or name the one there is";
-                    findings.push(TidyFinding::new(page, index + 1, what, remedy));
+                    findings.add(page, index + 1, what, remedy);
                 }
             }
         }
     }
-    findings
 }
 
 /// Rows about formats that name no test.
-fn untested(tree: &SourceTree) -> Vec<TidyFinding> {
+fn untested(tree: &SourceTree, findings: &mut TidyFindings) {
     let lines = tree.get(UPGRADING).unwrap_or_default().lines().enumerate();
     let table = lines.skip_while(|(_, line)| !line.ends_with(TESTED));
     let rows = table.take_while(|(_, line)| line.starts_with('|')).skip(2);
     let test = |line: &str| line.rsplit('|').nth(1).is_some_and(|cell| cell.contains("`cargo "));
-    rows.filter(|(_, line)| !test(line))
-        .map(|(index, _)| {
-            let remedy = "name the command that runs its test";
-            TidyFinding::new(UPGRADING, index + 1, "a format without a test", remedy)
-        })
-        .collect()
+    for (index, _) in rows.filter(|(_, line)| !test(line)) {
+        let remedy = "name the command that runs its test";
+        findings.add(UPGRADING, index + 1, "a format without a test", remedy);
+    }
 }
 
 /// The part of `cargo test -p CRATE [--test TARGET | --lib] [NAME]` that is not there.
@@ -94,13 +91,16 @@ mod tests {
                     | f | `cargo test -p b` |\n\
                     | g | `cargo test -p a --test one more::the_first` |\n\
                     | h | `cargo test -p a --test one more::second` |\n";
-        let findings = said(&check(&SourceTree::sample(&[
-            ("SECURITY.md", page),
-            ("crates/a/src/inner/tests.rs", "fn x() {}\n"),
-            ("crates/a/tests/one/main.rs", "mod more;\n"),
-            ("crates/a/tests/one/more.rs", "#[test]\nfn the_first_of_all() {}\n"),
-            ("crates/a/tests/one_more.rs", "#[test]\nfn second() {}\n"),
-        ])));
+        let findings = said(
+            check,
+            &SourceTree::sample(&[
+                ("SECURITY.md", page),
+                ("crates/a/src/inner/tests.rs", "fn x() {}\n"),
+                ("crates/a/tests/one/main.rs", "mod more;\n"),
+                ("crates/a/tests/one/more.rs", "#[test]\nfn the_first_of_all() {}\n"),
+                ("crates/a/tests/one_more.rs", "#[test]\nfn second() {}\n"),
+            ]),
+        );
         let lines: Vec<_> = findings.iter().map(|finding| finding.split(':').nth(1)).collect();
         assert_eq!(lines, [Some("2"), Some("3"), Some("6"), Some("8")], "{findings:?}");
     }
@@ -113,7 +113,7 @@ mod tests {
                     | frame | 2 | no |\n\
                     | vault `cargo test -p a` | 2 |  |\n\n\
                     | c | d |\n";
-        let findings = said(&check(&SourceTree::sample(&[(UPGRADING, page)])));
+        let findings = said(check, &SourceTree::sample(&[(UPGRADING, page)]));
         let found = |line: &str| findings.iter().filter(|one| one.contains(line)).count();
         assert_eq!((found(".md:8: a format"), found(".md:9: a format")), (1, 1), "{findings:?}");
         let untested = findings.iter().filter(|one| one.contains("without a test"));

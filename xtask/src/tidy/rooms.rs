@@ -1,12 +1,12 @@
 //! Rooms of the tree: daemons belong into libraries, HTTP into its libraries, errors and limits
 //! into tables.
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::rust::{RustSource, is_word, words};
 use crate::tree::SourceTree;
 
 /// The instruments, which nobody is shipped: their errors are read by us alone.
-const INSTRUMENTS: &[&str] = &["sealane-bench", "sealane-sim"];
+const INSTRUMENTS: &[&str] = &["sealane-bench", "sealane-sim", "sealane-testing"];
 
 /// The verbs of the daemons in the command line, and how many lines of code they may have in all.
 const DAEMON_VERBS: &[&str] = &["documents", "gateway", "mesh", "relay"];
@@ -44,32 +44,26 @@ const FACTS: &[&str] = &[
     "TOTAL_BYTES_MAX",
 ];
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
-    let mut findings = vec![];
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     let tests = tree.test_files();
     for (path, rust) in shipped(tree) {
         let code = rust.code_without_tests();
         for at in string_errors(&code) {
             let what = "an error is a `String`";
             let remedy = "give it a row in the crate's `errors!` table";
-            findings.push(TidyFinding::new(path, rust.line(at), what, remedy));
+            findings.add(path, rust.line(at), what, remedy);
         }
         let may_limit = path.ends_with("/src/limits.rs") || tests.contains(path);
         for (at, name) in limits_elsewhere(&code).into_iter().filter(|_| !may_limit) {
             let what = format!("the limit `{name}` stands outside the crate's table");
             let remedy = "move it into the crate's `limits!` table, times in milliseconds";
-            findings.push(TidyFinding::new(path, rust.line(at), what, remedy));
+            findings.add(path, rust.line(at), what, remedy);
         }
         for literal in rust.literals_without_tests() {
             let is_http = literal.text.contains("HTTP/1.") && literal.text.contains("\r\n");
             if is_http && path != PLAIN_ANSWER {
                 let what = "HTTP by hand";
-                findings.push(TidyFinding::new(
-                    path,
-                    rust.line(literal.at),
-                    what,
-                    "use axum or hyper",
-                ));
+                findings.add(path, rust.line(literal.at), what, "use axum or hyper");
             }
         }
     }
@@ -77,9 +71,8 @@ pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     if lines > DAEMON_LINES_MAX {
         let what = format!("the daemons' verbs have {lines} lines, {DAEMON_LINES_MAX} are allowed");
         let remedy = "move logic into sealane-machine";
-        findings.push(TidyFinding::new("crates/sealane-cli/src", 1, what, remedy));
+        findings.add("crates/sealane-cli/src", 1, what, remedy);
     }
-    findings
 }
 
 /// The sources of the crates that users get.
@@ -159,14 +152,11 @@ mod tests {
             ),
             ("crates/sealane-sim/src/lib.rs", "fn b() -> Result<u8, String> {}\n"),
         ]);
-        let expected = [
-            "crates/a/src/lib.rs:1: an error is a `String`; give it a row in the crate's \
-             `errors!` table",
-            "crates/a/src/lib.rs:5: an error is a `String`; give it a row in the crate's \
-             `errors!` table",
-            "crates/a/src/lib.rs:3: HTTP by hand; use axum or hyper",
-        ];
-        assert_eq!(said(&check(&tree)), expected);
+        let table = "an error is a `String`; give it a row in the crate's `errors!` table";
+        let http = "HTTP by hand; use axum or hyper";
+        let expected = [(1, table), (3, http), (5, table)];
+        let expected = expected.map(|(line, said)| format!("crates/a/src/lib.rs:{line}: {said}"));
+        assert_eq!(said(check, &tree), expected);
     }
 
     #[test]
@@ -190,7 +180,7 @@ mod tests {
             )
         };
         let expected = [(1, "QUEUE_MAX"), (2, "A_LIMIT_B"), (3, "WAIT"), (8, "MAX_F")];
-        assert_eq!(said(&check(&tree)), expected.map(|(line, name)| found(line, name)));
+        assert_eq!(said(check, &tree), expected.map(|(line, name)| found(line, name)));
         assert!(FACTS.len() <= 12 && FACTS.is_sorted());
     }
 
@@ -204,7 +194,7 @@ mod tests {
                 ("crates/sealane-cli/src/relays.rs", "fn b() {}\n"),
             ])
         };
-        assert!(check(&files("")).is_empty());
-        assert_eq!(check(&files("fn b() {}\n")).len(), 1);
+        assert!(said(check, &files("")).is_empty());
+        assert_eq!(said(check, &files("fn b() {}\n")).len(), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Sizes of files and lines, and the white space at their ends; clippy has those of functions.
 
-use super::TidyFinding;
+use super::TidyFindings;
 use crate::rust::{RustSource, closing, words};
 use crate::tree::SourceTree;
 
@@ -14,47 +14,40 @@ const MAX_CONST_LINES: usize = 10;
 /// Texts that we write by hand, by the end of their name.
 const TEXTS: &[&str] = &[".rs", ".toml", ".md"];
 
-pub(super) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
-    let mut findings = vec![];
+pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     for (path, text) in tree.files().filter(|(path, _)| TEXTS.iter().any(|end| path.ends_with(end)))
     {
-        lines(path, text, &mut findings);
+        lines(path, text, findings);
     }
     let readme = tree.get("README.md").map_or(0, |text| text.lines().count());
     if readme > MAX_README_LINES {
         let what = format!("{readme} lines, {MAX_README_LINES} are allowed");
-        findings.push(TidyFinding::new("README.md", 1, what, "move a part of it to docs"));
+        findings.add("README.md", 1, what, "move a part of it to docs");
     }
     for (path, rust) in tree.rust() {
         let tables = tables(rust);
-        file(path, rust, &tables, &mut findings);
+        file(path, rust, &tables, findings);
     }
-    findings
 }
 
-fn lines(path: &str, text: &str, findings: &mut Vec<TidyFinding>) {
+fn lines(path: &str, text: &str, findings: &mut TidyFindings) {
     for (index, line) in text.lines().enumerate() {
         if line.ends_with([' ', '\t', '\r']) {
-            findings.push(TidyFinding::new(
-                path,
-                index + 1,
-                "white space ends the line",
-                "remove it",
-            ));
+            findings.add(path, index + 1, "white space ends the line", "remove it");
         }
         let columns = line.chars().count();
         if columns > MAX_LINE_COLUMNS && !may_be_long(path, line) {
-            findings.push(TidyFinding::new(
+            findings.add(
                 path,
                 index + 1,
                 format!("{columns} columns, {MAX_LINE_COLUMNS} are allowed"),
                 "break the line",
-            ));
+            );
         }
     }
     if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
         let last = text.lines().count();
-        findings.push(TidyFinding::new(path, last, "the file's end", "end it with one line break"));
+        findings.add(path, last, "the file's end", "end it with one line break");
     }
 }
 
@@ -99,15 +92,15 @@ fn counted(tables: &[bool], first: usize, last: usize) -> usize {
     tables[first - 1..last].iter().filter(|table| !**table).count()
 }
 
-fn file(path: &str, rust: &RustSource, tables: &[bool], findings: &mut Vec<TidyFinding>) {
+fn file(path: &str, rust: &RustSource, tables: &[bool], findings: &mut TidyFindings) {
     let lines = counted(tables, 1, rust.code.lines().count().max(1));
     if lines > MAX_FILE_LINES {
-        findings.push(TidyFinding::new(
+        findings.add(
             path,
             1,
             format!("{lines} lines, {MAX_FILE_LINES} are allowed"),
             "split the file by its nouns",
-        ));
+        );
     }
 }
 
@@ -117,7 +110,7 @@ mod tests {
     use super::*;
 
     fn rust_file(text: &str) -> Vec<String> {
-        said(&check(&SourceTree::sample(&[("crates/a/src/lib.rs", text)])))
+        said(check, &SourceTree::sample(&[("crates/a/src/lib.rs", text)]))
     }
 
     #[test]
@@ -140,7 +133,7 @@ mod tests {
     #[test]
     fn a_long_readme_is_found() {
         let found =
-            |lines| said(&check(&SourceTree::sample(&[("README.md", &"x\n".repeat(lines))])));
+            |lines| said(check, &SourceTree::sample(&[("README.md", &"x\n".repeat(lines))]));
         assert_eq!(found(150), Vec::<String>::new());
         assert!(found(151)[0].contains("151 lines, 150 are allowed"));
     }
@@ -148,7 +141,7 @@ mod tests {
     #[test]
     fn tables_and_links_of_markdown_may_be_long() {
         let long = "x".repeat(100);
-        let page = |text: String| check(&SourceTree::sample(&[("docs/A.md", &text)])).len();
+        let page = |text: String| said(check, &SourceTree::sample(&[("docs/A.md", &text)])).len();
         assert_eq!(page(format!("| {long} |\n")), 0);
         assert_eq!(page(format!("[a](b) {long}\n")), 0);
         assert_eq!(page(format!("{long}x\n")), 1);

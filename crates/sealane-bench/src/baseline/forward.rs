@@ -109,6 +109,15 @@ impl BaselinePayload<'_> {
     }
 }
 
+#[inline]
+fn head_into(kind: [u8; 2], from: BaselineAddress, to: BaselineAddress, wire: &mut Vec<u8>) {
+    wire.clear();
+    wire.extend_from_slice(&to);
+    wire.extend_from_slice(&from);
+    wire.extend_from_slice(&MARKER);
+    wire.extend_from_slice(&kind);
+}
+
 /// Up again: one pass.
 pub(crate) fn up_into(
     up: &BaselineUplink<'_>,
@@ -116,11 +125,7 @@ pub(crate) fn up_into(
     to: BaselineAddress,
     wire: &mut Vec<u8>,
 ) {
-    wire.clear();
-    wire.extend_from_slice(&to);
-    wire.extend_from_slice(&from);
-    wire.extend_from_slice(&MARKER);
-    wire.extend_from_slice(&[1, 0]);
+    head_into([1, 0], from, to, wire);
     wire.extend_from_slice(&up.origin);
     wire.extend_from_slice(&up.data);
 }
@@ -132,11 +137,7 @@ pub(crate) fn down_into(
     to: BaselineAddress,
     wire: &mut Vec<u8>,
 ) {
-    wire.clear();
-    wire.extend_from_slice(&to);
-    wire.extend_from_slice(&from);
-    wire.extend_from_slice(&MARKER);
-    wire.extend_from_slice(&[1, 1]);
+    head_into([1, 1], from, to, wire);
     wire.extend_from_slice(&down.origin);
     wire.extend_from_slice(&down.destination);
     wire.extend_from_slice(&down.data);
@@ -150,11 +151,7 @@ pub(crate) fn reply_into(
     to: BaselineAddress,
     wire: &mut Vec<u8>,
 ) {
-    wire.clear();
-    wire.extend_from_slice(&to);
-    wire.extend_from_slice(&from);
-    wire.extend_from_slice(&MARKER);
-    wire.extend_from_slice(&[0, 1]);
+    head_into([0, 1], from, to, wire);
     wire.extend_from_slice(&beat.duration.to_be_bytes());
     wire.extend_from_slice(&beat.id.to_be_bytes());
     wire.extend_from_slice(&beat.hops.to_be_bytes());

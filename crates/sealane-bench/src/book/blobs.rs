@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{BookOptions, BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use super::{BookOptions, BookReport, BookRow, BookTable, ReportCorrection, ReportName};
+use crate::failure::{BenchFailure, Result};
 use crate::measure::{BenchFigure, FigureUnit};
-use crate::vault;
+use crate::programs::BenchPrograms;
+use crate::vault::{self, VaultBenchRow};
 
 /// Bytes of the big file: enough to see rates and memory.
 const BIG_BYTES: u64 = 200_000_000;
@@ -18,20 +20,19 @@ const THEIRS: &str = "the report's, Rust";
 
 pub(super) fn report(
     options: &BookOptions,
+    programs: &BenchPrograms,
     progress: &mut dyn FnMut(f64),
-) -> Result<BookReport, Error> {
+) -> Result<BookReport> {
     let measure_in = |data: Option<PathBuf>, only: &str, tool: &str| {
         let options = vault::VaultBenchOptions {
-            programs: options.programs.clone(),
             rounds: if options.quick { 1 } else { 3 },
             only: Some(only.to_owned()),
             tool: Some(tool.to_owned()),
-            big_bytes: if options.quick { BIG_BYTES / 4 } else { BIG_BYTES },
+            big: if options.quick { BIG_BYTES / 4 } else { BIG_BYTES },
             data,
-            also: vec![],
-            before: None,
+            ..vault::VaultBenchOptions::default()
         };
-        vault::run(&options, &mut |_| ())
+        vault::run(programs, &options, &mut |_| ())
     };
     let measure = |only: &str, tool: &str| measure_in(options.data.clone(), only, tool);
     let theirs = measure("mixed", THEIRS)?;
@@ -47,22 +48,16 @@ pub(super) fn report(
         storage.push(("memory (tmpfs)", there(THEIRS)?, there(OURS)?));
     }
     progress(1.0);
-    let put = |rows: &[vault::VaultBenchRow]| rows.iter().find(|row| row.what == PUT).cloned();
-    let mut rows = match (put(&theirs), put(&ours)) {
-        (Some(base), Some(put)) => puts(&base, &put),
-        _ => return Err(Error::Broken("the vault's bench")),
+    let put = |rows: &[VaultBenchRow]| rows.iter().find(|row| row.what == PUT).cloned();
+    let (Some(base), Some(kept)) = (put(&theirs), put(&ours)) else {
+        return Err(BenchFailure::broken("the vault's bench"));
     };
+    let mut rows = puts(&base, &kept);
     rows.extend(ours.iter().filter(|row| row.what != PUT).map(seconds));
-    let mixed = BookTable {
-        title: "263 files of 25.1 MB, one core".into(),
-        note: "Both as processes, unlock included; data of the report's sizes, half text.".into(),
-        rows,
-    };
-    let mut large = BookTable {
-        title: "One large file: rate, memory, two cores".into(),
-        note: "The report left it open. Its way holds the whole file in memory.".into(),
-        rows: vec![],
-    };
+    let note = "Both as processes, unlock included; data of the report's sizes, half text.";
+    let mixed = BookTable::new("263 files of 25.1 MB, one core", note, rows);
+    let note = "The report left it open. Its way holds the whole file in memory.";
+    let mut large = BookTable::new("One large file: rate, memory, two cores", note, vec![]);
     for row in &our_big {
         let base = their_big.iter().find(|base| base.what == row.what);
         large.rows.extend(both(base, row));
@@ -77,19 +72,17 @@ pub(super) fn report(
     })
 }
 
-fn puts(base: &vault::VaultBenchRow, put: &vault::VaultBenchRow) -> Vec<BookRow> {
-    let files = |row: &vault::VaultBenchRow| {
+fn puts(base: &VaultBenchRow, put: &VaultBenchRow) -> Vec<BookRow> {
+    let files = |row: &VaultBenchRow| {
         BenchFigure::of(row.files as f64 / row.seconds, FigureUnit::PerSecond)
     };
-    let rate = |row: &vault::VaultBenchRow| {
+    let rate = |row: &VaultBenchRow| {
         BenchFigure::of(row.bytes as f64 / row.seconds / 1e6, FigureUnit::MegabytesPerSecond)
     };
-    let each =
-        |row: &vault::VaultBenchRow| BenchFigure::ns(row.seconds * 1e9 / row.files.max(1) as f64);
-    let size = |row: &vault::VaultBenchRow| {
-        BenchFigure::of(row.stored.unwrap_or(0) as f64, FigureUnit::Bytes)
-    };
-    let row = |name: &str, of: &dyn Fn(&vault::VaultBenchRow) -> BenchFigure| {
+    let each = |row: &VaultBenchRow| BenchFigure::ns(row.seconds * 1e9 / row.files.max(1) as f64);
+    let size =
+        |row: &VaultBenchRow| BenchFigure::of(row.stored.unwrap_or(0) as f64, FigureUnit::Bytes);
+    let row = |name: &str, of: &dyn Fn(&VaultBenchRow) -> BenchFigure| {
         BookRow::new(name).baseline(of(base)).sealane(of(put))
     };
     vec![
@@ -102,13 +95,11 @@ fn puts(base: &vault::VaultBenchRow, put: &vault::VaultBenchRow) -> Vec<BookRow>
 }
 
 /// The effect of the storage below a vault, on put and on restore.
-fn storage_table(
-    storage: &[(&str, Vec<vault::VaultBenchRow>, Vec<vault::VaultBenchRow>)],
-) -> BookTable {
+fn storage_table(storage: &[(&str, Vec<VaultBenchRow>, Vec<VaultBenchRow>)]) -> BookTable {
     let mut rows = vec![];
     for (name, theirs, ours) in storage {
         for what in [PUT, RESTORE] {
-            let seconds = |rows: &[vault::VaultBenchRow]| {
+            let seconds = |rows: &[VaultBenchRow]| {
                 let row = rows.iter().find(|row| row.what == what)?;
                 Some(BenchFigure::ns(row.seconds * 1e9))
             };
@@ -117,25 +108,24 @@ fn storage_table(
             rows.push(row);
         }
     }
-    BookTable {
-        title: "Storage types".into(),
-        note: "The report left it open. The disk is where --data points, memory the bound of what \
-               faster storage can bring; a store in a network adds its round trips for each pack."
-            .into(),
+    BookTable::new(
+        "Storage types",
+        "The report left it open. The disk is where --data points, memory the bound of what \
+               faster storage can bring; a store in a network adds its round trips for each pack.",
         rows,
-    }
+    )
 }
 
-fn memory(row: &vault::VaultBenchRow) -> BenchFigure {
+fn memory(row: &VaultBenchRow) -> BenchFigure {
     BenchFigure::of(row.memory_kib as f64 / 1024.0, FigureUnit::Mebibytes)
 }
 
-fn seconds(row: &vault::VaultBenchRow) -> BookRow {
+fn seconds(row: &VaultBenchRow) -> BookRow {
     BookRow::new(&row.what).sealane(BenchFigure::ns(row.seconds * 1e9)).note(&row.note)
 }
 
-fn both(base: Option<&vault::VaultBenchRow>, row: &vault::VaultBenchRow) -> Vec<BookRow> {
-    let rate = |row: &vault::VaultBenchRow| {
+fn both(base: Option<&VaultBenchRow>, row: &VaultBenchRow) -> Vec<BookRow> {
+    let rate = |row: &VaultBenchRow| {
         BenchFigure::of(row.bytes as f64 / row.seconds / 1e6, FigureUnit::MegabytesPerSecond)
     };
     // The vault's bench names the size that it uses by default.
@@ -149,31 +139,27 @@ fn both(base: Option<&vault::VaultBenchRow>, row: &vault::VaultBenchRow) -> Vec<
 }
 
 fn corrections() -> Vec<ReportCorrection> {
-    let say = |said, right: &str| ReportCorrection { said, right: right.into() };
-    vec![
-        say(
+    super::corrections([
+        (
             "age takes 1,200 ms for each file and is unusable",
             "that is its passphrase mode, slow on purpose and once for each file; to a key it \
              takes 0.1 ms",
         ),
-        say(
+        (
             "PBKDF2 for each file provides sufficient cost",
             "an attacker pays one derivation for each guess, however many files there are: derive \
              once, slowly (Argon2id), and subkeys in microseconds",
         ),
-        say(
-            "compression ratio 1.23",
-            "the mean of ratios; 25.1 MB became 27.9 MB, 1.1 times as much",
-        ),
-        say(
+        ("compression ratio 1.23", "the mean of ratios; 25.1 MB became 27.9 MB, 1.1 times as much"),
+        (
             "nonces from the blob's id are safe",
             "the sealed bytes are the compressed ones: another LZ4 encoder makes others under the \
              same key and nonce, and the XOR of both texts is in the open. A vault seals with \
              AES-256-GCM-SIV",
         ),
-        say(
+        (
             "only metadata is plaintext",
             "path and content hash let anyone confirm a file without the passphrase",
         ),
-    ]
+    ])
 }

@@ -5,9 +5,10 @@ use std::hint::black_box;
 use sealane_codec::{Codec, decode, encode, records};
 use sealane_message::Value;
 
-use super::{BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use super::{BookReport, BookRow, BookTable, ReportCorrection, ReportName, corrections};
 use crate::baseline::map16::{FIVE, read_copied, write};
-use crate::measure::{self, BenchFigure, BenchVariant, FigureUnit, MeasurePlan, VariantCost};
+use crate::failure::{BenchFailure, Result};
+use crate::measure::{self, BenchFigure, FigureUnit, MeasurePlan, VariantCost, timed};
 
 /// The report's figures for each message: bytes of JSON and MessagePack, and milliseconds for
 /// 100,000 calls: encode JSON, MessagePack, decode JSON, MessagePack.
@@ -36,8 +37,8 @@ struct MessageForms {
 }
 
 impl MessageForms {
-    fn of(json: &str) -> Result<Self, Error> {
-        let broken = || Error::Broken("a codec");
+    fn of(json: &str) -> Result<Self> {
+        let broken = || BenchFailure::broken("a codec");
         let value = decode(Codec::Json, json.as_bytes()).map_err(|_| broken())?;
         let serde = serde_json::from_str(json).map_err(|_| broken())?;
         let in_codec = |codec| {
@@ -57,18 +58,14 @@ impl MessageForms {
     }
 }
 
-pub(super) fn report(
-    plan: &MeasurePlan,
-    progress: &mut dyn FnMut(f64),
-) -> Result<BookReport, Error> {
-    let mut sizes = BookTable { title: "Size".into(), ..BookTable::default() };
-    let mut times = BookTable {
-        title: "Time of one message".into(),
-        note: "Published: Node.js, its own JSON and msgpackr. Baseline here: serde_json, and \
-               map16 MessagePack whose reader copies first, as the gateway's does."
-            .into(),
-        rows: vec![],
-    };
+pub(super) fn report(plan: &MeasurePlan, progress: &mut dyn FnMut(f64)) -> Result<BookReport> {
+    let mut sizes = BookTable::new("Size", "", vec![]);
+    let mut times = BookTable::new(
+        "Time of one message",
+        "Published: Node.js, its own JSON and msgpackr. Baseline here: serde_json, and \
+               map16 MessagePack whose reader copies first, as the gateway's does.",
+        vec![],
+    );
     let mut sums = GatewaySizeTotals::default();
     for (index, ((name, json), (bytes, ms))) in FIVE.iter().zip(PUBLISHED).enumerate() {
         let forms = MessageForms::of(json)?;
@@ -85,7 +82,7 @@ pub(super) fn report(
         about: "The report's sizes come out byte for byte; times are of another language, so that \
                 only ratios within a column compare.",
         tables: vec![sizes, times],
-        corrections: corrections(sums),
+        corrections: corrected(sums),
     })
 }
 
@@ -113,35 +110,33 @@ fn measure_forms(plan: &MeasurePlan, forms: MessageForms) -> Vec<VariantCost> {
     let (short, cbor, records) = (&short, &cbor, &records);
     let (mut out, mut plain, mut warm) = (Vec::new(), Vec::new(), Vec::new());
     let mut variants = vec![
-        BenchVariant::new("serde_json", 1, || _ = black_box(serde_json::to_vec(black_box(serde)))),
-        BenchVariant::new("serde_json", 1, || {
-            let read: Result<serde_json::Value, _> = serde_json::from_slice(black_box(json));
+        timed(|| _ = black_box(serde_json::to_vec(black_box(serde)))),
+        timed(|| {
+            let read = serde_json::from_slice::<serde_json::Value>(black_box(json));
             black_box(read.is_ok());
         }),
-        BenchVariant::new("map16", 1, move || {
+        timed(move || {
             out.clear();
             write(black_box(value), &mut out);
             black_box(&out);
         }),
-        BenchVariant::new("map16", 1, || _ = black_box(read_copied(black_box(map16)))),
+        timed(|| _ = black_box(read_copied(black_box(map16)))),
     ];
     for (codec, bytes) in [(Codec::Json, json), (Codec::MsgPack, short), (Codec::Cbor, cbor)] {
         let mut out = std::mem::take(&mut plain);
-        variants.push(BenchVariant::new("", 1, move || {
+        variants.push(timed(move || {
             out.clear();
             encode(codec, black_box(value), &mut out);
             black_box(&out);
         }));
-        variants
-            .push(BenchVariant::new("", 1, move || _ = black_box(decode(codec, black_box(bytes)))));
+        variants.push(timed(move || _ = black_box(decode(codec, black_box(bytes)))));
     }
-    variants.push(BenchVariant::new("", 1, move || {
+    variants.push(timed(move || {
         warm.clear();
         encoder.encode(black_box(value), &mut warm);
         black_box(&warm);
     }));
-    variants
-        .push(BenchVariant::new("", 1, move || _ = black_box(decoder.decode(black_box(records)))));
+    variants.push(timed(move || _ = black_box(decoder.decode(black_box(records)))));
     measure::in_turns(plan, variants, &mut |_| ())
 }
 
@@ -176,36 +171,33 @@ struct GatewaySizeTotals {
     map16_bytes: usize,
 }
 
-fn corrections(sums: GatewaySizeTotals) -> Vec<ReportCorrection> {
+fn corrected(sums: GatewaySizeTotals) -> Vec<ReportCorrection> {
     let (json, map16) = (sums.json_bytes, sums.map16_bytes);
     let saved = (json - map16) as f64 / FIVE.len() as f64;
     let mean = map16 as f64 / FIVE.len() as f64;
     let part = BenchFigure::of((1.0 - map16 as f64 / json as f64) * 100.0, FigureUnit::Percent);
-    vec![
-        ReportCorrection {
-            said: "about 140 bytes saved for each message, 1.4 MB/s at 10,000 messages a second",
-            right: format!(
+    corrections([
+        (
+            "about 140 bytes saved for each message, 1.4 MB/s at 10,000 messages a second",
+            &format!(
                 "{mean:.1} bytes is what a message takes in MessagePack; {saved:.1} bytes are \
                  saved, {:.3} MB/s",
                 saved * 0.01
             ),
-        },
-        ReportCorrection {
-            said: "an average reduction of 14.5 %",
-            right: format!("{part} of all bytes; 14.5 % is the mean of five percentages"),
-        },
-        ReportCorrection {
-            said: "a message needs 11 bytes where it could take 9",
-            right:
-                "msgpackr writes every map with a head of three bytes; the short head saves two \
-                    for each map, and every reader knows it"
-                    .into(),
-        },
-        ReportCorrection {
-            said: "5 to 10 % more throughput",
-            right: "the report's own totals are 1.04, 1.08, 1.06, 0.98 and 0.92 times JSON's; its \
-                    reader copies each buffer first"
-                .into(),
-        },
-    ]
+        ),
+        (
+            "an average reduction of 14.5 %",
+            &format!("{part} of all bytes; 14.5 % is the mean of five percentages"),
+        ),
+        (
+            "a message needs 11 bytes where it could take 9",
+            "msgpackr writes every map with a head of three bytes; the short head saves two for \
+             each map, and every reader knows it",
+        ),
+        (
+            "5 to 10 % more throughput",
+            "the report's own totals are 1.04, 1.08, 1.06, 0.98 and 0.92 times JSON's; its reader \
+             copies each buffer first",
+        ),
+    ])
 }

@@ -13,9 +13,10 @@ use sealane_frame::{FrameBuf, LinkContext, open_compact, seal_compact};
 use sealane_mesh::HOP_SEAL_BYTES;
 use sealane_seal::{Class, Suite};
 
-use super::{BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use super::{BookReport, BookRow, BookTable, ReportCorrection, ReportName, corrections};
 use crate::baseline::mesh::{BaselineAes, ChaCha, PublishedDocument, PublishedTimes, SAMPLES};
-use crate::measure::{self, BenchFigure, BenchHost, BenchVariant, MeasurePlan, VariantCost};
+use crate::failure::{BenchFailure, Result};
+use crate::measure::{BenchFigure, BenchHost, MeasurePlan, medians, timed};
 use crate::members::{BenchMembers, RELAY, SENDER, documents};
 
 /// The bytes that the report's encryption adds.
@@ -31,9 +32,8 @@ struct CompactSealBench {
 }
 
 impl CompactSealBench {
-    fn new(class: Class, suite: Suite) -> Result<Self, Error> {
-        let members = BenchMembers::new(class, suite, 0, documents());
-        let members = members.map_err(|_| Error::Broken("sealing"))?;
+    fn new(class: Class, suite: Suite) -> Result<Self> {
+        let members = BenchMembers::new(class, suite, 0, documents())?;
         Ok(Self { members, buf: FrameBuf::new() })
     }
 
@@ -59,10 +59,7 @@ impl CompactSealBench {
     }
 }
 
-pub(super) fn report(
-    plan: &MeasurePlan,
-    progress: &mut dyn FnMut(f64),
-) -> Result<BookReport, Error> {
+pub(super) fn report(plan: &MeasurePlan, progress: &mut dyn FnMut(f64)) -> Result<BookReport> {
     let mut tables = sealing(plan)?;
     tables.push(rate::table(plan)?);
     progress(0.2);
@@ -82,32 +79,28 @@ pub(super) fn report(
         about: "The report measured a debug build: run a debug build of this program to see its \
                 figures, and a release build for figures to go by.",
         tables,
-        corrections: corrections(),
+        corrections: corrected(),
     })
 }
 
 /// The time and bytes that encryption adds to a document, by both ciphers.
-fn sealing(plan: &MeasurePlan) -> Result<Vec<BookTable>, Error> {
-    let mut added = BookTable {
-        title: "What encryption adds to one document".into(),
-        note: "Published: the report's overhead, in a debug build. Baseline: RustCrypto's \
+fn sealing(plan: &MeasurePlan) -> Result<Vec<BookTable>> {
+    let mut added = BookTable::new(
+        "What encryption adds to one document",
+        "Published: the report's overhead, in a debug build. Baseline: RustCrypto's \
                ChaCha20-Poly1305, a random nonce, fresh buffers. Sealane: class C in the compact \
-               form, of a sender that announced itself; its session is stored where that is due."
-            .into(),
-        rows: vec![],
-    };
-    let mut ciphers = BookTable {
-        title: "AES-256-GCM against ChaCha20-Poly1305".into(),
-        note: "Sealed alone. Baseline: the same recipe with each cipher of RustCrypto.".into(),
-        rows: vec![],
-    };
+               form, of a sender that announced itself; its session is stored where that is due.",
+        vec![],
+    );
+    let mut ciphers = BookTable::new(
+        "AES-256-GCM against ChaCha20-Poly1305",
+        "Sealed alone. Baseline: the same recipe with each cipher of RustCrypto.",
+        vec![],
+    );
     let mut last = 0;
     for PublishedDocument { name, bytes, published, .. } in SAMPLES {
-        let costs = measure_document(plan, bytes)?;
-        let [recipe, aes, recipe_both, ours, ours_aes, ours_both, ..] = costs.as_slice() else {
-            return Err(Error::Broken("the bench"));
-        };
-        let ns = |cost: &VariantCost| BenchFigure::ns(cost.ns.median);
+        let [recipe, aes, recipe_both, ours, ours_aes, ours_both] =
+            measure_document(plan, bytes)?.map(BenchFigure::ns);
         let row = |what: &str, us: fn(PublishedTimes) -> f64| {
             let row = BookRow::new(format!("{name}, {bytes} B, {what}"));
             match published {
@@ -116,53 +109,54 @@ fn sealing(plan: &MeasurePlan) -> Result<Vec<BookTable>, Error> {
             }
         };
         let sealed = row("seal", |of| of.build_encrypted - of.build);
-        added.rows.push(sealed.baseline(ns(recipe)).sealane(ns(ours)));
+        added.rows.push(sealed.baseline(recipe).sealane(ours));
         let both = row("seal and open", |of| of.sync_encrypted - of.sync);
-        added.rows.push(both.baseline(ns(recipe_both)).sealane(ns(ours_both)));
+        added.rows.push(both.baseline(recipe_both).sealane(ours_both));
         // The report's last two documents are one.
         if bytes != last {
             last = bytes;
             let row = |cipher| BookRow::new(format!("{name}, {bytes} B, {cipher}"));
-            ciphers.rows.push(row("ChaCha20").baseline(ns(recipe)).sealane(ns(ours)));
-            ciphers.rows.push(row("AES-256-GCM").baseline(ns(aes)).sealane(ns(ours_aes)));
+            ciphers.rows.push(row("ChaCha20").baseline(recipe).sealane(ours));
+            ciphers.rows.push(row("AES-256-GCM").baseline(aes).sealane(ours_aes));
         }
     }
     Ok(vec![added, ciphers])
 }
 
-fn measure_document(plan: &MeasurePlan, bytes: usize) -> Result<Vec<VariantCost>, Error> {
+fn measure_document(plan: &MeasurePlan, bytes: usize) -> Result<[f64; 6]> {
     let document = vec![7; bytes];
-    let broken = || Error::Broken("the recipe");
+    let broken = || BenchFailure::broken("the recipe");
     let (chacha, aes) = (ChaCha::new().ok_or_else(broken)?, BaselineAes::new().ok_or_else(broken)?);
     let mut ours = CompactSealBench::new(Class::Group, Suite::ChaCha20Poly1305)?;
     let mut ours_aes = CompactSealBench::new(Class::Group, Suite::Aes256Gcm)?;
     let mut both = CompactSealBench::new(Class::Group, Suite::ChaCha20Poly1305)?;
     if both.both(&document) != Some(bytes) || ours.seal(&document).is_none() {
-        return Err(Error::Broken("sealing"));
+        return Err(BenchFailure::broken("sealing"));
     }
     let document = &document;
-    let variants = vec![
-        BenchVariant::new("", 1, || _ = black_box(chacha.seal(black_box(document)))),
-        BenchVariant::new("", 1, || _ = black_box(aes.seal(black_box(document)))),
-        BenchVariant::new("", 1, || {
+    let variants = [
+        timed(|| _ = black_box(chacha.seal(black_box(document)))),
+        timed(|| _ = black_box(aes.seal(black_box(document)))),
+        timed(|| {
             black_box(chacha.seal(document).and_then(|sealed| chacha.open(&sealed)));
         }),
-        BenchVariant::new("", 1, || _ = black_box(ours.seal(black_box(document)).is_some())),
-        BenchVariant::new("", 1, || _ = black_box(ours_aes.seal(black_box(document)).is_some())),
-        BenchVariant::new("", 1, || _ = black_box(both.both(black_box(document)))),
+        timed(|| _ = black_box(ours.seal(black_box(document)).is_some())),
+        timed(|| _ = black_box(ours_aes.seal(black_box(document)).is_some())),
+        timed(|| _ = black_box(both.both(black_box(document)))),
     ];
-    Ok(measure::in_turns(plan, variants, &mut |_| ()))
+    Ok(medians(plan, variants))
 }
 
 /// The bytes that encryption adds, and their air time.
-fn sizes() -> Result<BookTable, Error> {
+fn sizes() -> Result<BookTable> {
     let (mut rows, mut added) = (vec![], 0);
     for class in [Class::Authenticated, Class::Group, Class::Signed, Class::Peer] {
         let mut radio = CompactSealBench::new(class, Suite::ChaCha20Poly1305)?;
         // The counter of a sender that has sent for a while takes two bytes.
         let mut last = 0;
         for _ in 0..300 {
-            last = radio.seal(&[7; 632]).ok_or(Error::Broken("sealing"))?.len() - 632;
+            last =
+                radio.seal(&[7; 632]).ok_or_else(|| BenchFailure::broken("sealing"))?.len() - 632;
         }
         let row = BookRow::new(format!("bytes added, class {}", class.letter()))
             .published(BenchFigure::bytes(RECIPE_BYTES))
@@ -192,35 +186,36 @@ fn sizes() -> Result<BookTable, Error> {
                 .note("computed from the link's rate"),
         );
     }
-    let title = "Size, and what it is on the air".to_owned();
-    Ok(BookTable { title, note: String::new(), rows })
+    Ok(BookTable::new("Size, and what it is on the air", "", rows))
 }
 
-fn corrections() -> Vec<ReportCorrection> {
-    let say = |said, right: &str| ReportCorrection { said, right: right.into() };
-    let build = format!("this one is a {} build", BenchHost::build());
-    vec![
-        ReportCorrection {
-            said: "encryption takes 64 to 147 µs",
-            right: format!("in a debug build; a release build takes 28 to 73 times less ({build})"),
-        },
-        say(
+fn corrected() -> Vec<ReportCorrection> {
+    let build = BenchHost::here().build;
+    corrections([
+        (
+            "encryption takes 64 to 147 µs",
+            &format!(
+                "in a debug build; a release build takes 28 to 73 times less (this one is a \
+                 {build} build)"
+            ),
+        ),
+        (
             "documents of 10 and of 20 chats",
             "they are one document: a document carries 8 chats, 632 bytes; all 20 make 1,506",
         ),
-        say(
+        (
             "a reduction of 97.1 %",
             "of nothing: to copy 632 bytes is nearly free. What counts is the share of the link's \
              time, which is below 0.1 %",
         ),
-        say(
+        (
             "BLE 4.x carries 1 to 2 Mbit/s",
             "237 kbit/s with 27-byte packets, 791 kbit/s with longer ones, 1,402 kbit/s at 2M",
         ),
-        say(
+        (
             "battery suggests to skip encryption",
             "30 bytes on the air cost far more than the cipher: send less, less often, in fewer \
              bytes. No rule here lowers a class for battery or rate",
         ),
-    ]
+    ])
 }

@@ -8,9 +8,10 @@ use sealane_frame::{AUTHENTICATED_BYTES, FrameBuf, open_frame};
 use sealane_message::event::{Action, Content, Event, EventId, Message};
 use sealane_seal::{Binding, Class, Suite};
 
-use super::{BookRow, BookTable, Error};
+use super::{BookRow, BookTable};
 use crate::baseline::triple::{self, Base64Text, NumberArray, RichRecord};
-use crate::measure::{self, BenchFigure, BenchVariant, MeasurePlan, VariantCost};
+use crate::failure::{BenchFailure, Result};
+use crate::measure::{BenchFigure, MeasurePlan, medians, timed};
 use crate::members::{BenchMembers, GROUP_ID};
 
 /// The kind of an event's body.
@@ -57,9 +58,9 @@ pub(crate) struct RichEnds {
 }
 
 impl RichEnds {
-    pub(crate) fn new(suite: Suite) -> Result<Self, Error> {
-        let members = BenchMembers::new(Class::Group, suite, 0, Binding::conversation(GROUP_ID));
-        let members = members.map_err(|_| Error::Broken("sealing"))?;
+    pub(crate) fn new(suite: Suite) -> Result<Self> {
+        let binding = Binding::conversation(GROUP_ID);
+        let members = BenchMembers::new(Class::Group, suite, 0, binding)?;
         Ok(Self { members, buf: FrameBuf::new() })
     }
 
@@ -97,12 +98,13 @@ struct SealFloor {
 }
 
 impl SealFloor {
-    fn new(suite: Suite) -> Result<Self, Error> {
+    fn new(suite: Suite) -> Result<Self> {
         let algorithm = match suite {
             Suite::Aes256Gcm => &AES_256_GCM,
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
         };
-        let key = UnboundKey::new(algorithm, &[1; 32]).map_err(|_| Error::Broken("the cipher"))?;
+        let key =
+            UnboundKey::new(algorithm, &[1; 32]).map_err(|_| BenchFailure::broken("the cipher"))?;
         let key = LessSafeKey::new(key);
         Ok(Self { key, counter: 0, text: vec![], out: vec![] })
     }
@@ -171,49 +173,44 @@ const CASES: [RichCase; 10] = {
 };
 
 /// Both tables of rich messages: beside the floor, and beside triple JSON.
-pub(super) fn tables(
-    plan: &MeasurePlan,
-    progress: &mut dyn FnMut(f64),
-) -> Result<Vec<BookTable>, Error> {
-    let mut floor = BookTable {
-        title: "Rich messages, encoded, sealed, framed and back, beside the floor".into(),
-        note: "Baseline: two copies and the bare cipher, sealed and opened in place. The ratio is \
-               what Sealane keeps of the floor."
-            .into(),
-        rows: vec![],
-    };
+pub(super) fn tables(plan: &MeasurePlan, progress: &mut dyn FnMut(f64)) -> Result<Vec<BookTable>> {
+    let mut floor = BookTable::new(
+        "Rich messages, encoded, sealed, framed and back, beside the floor",
+        "Baseline: two copies and the bare cipher, sealed and opened in place. The ratio is \
+               what Sealane keeps of the floor.",
+        vec![],
+    );
     for (index, case) in CASES.into_iter().enumerate() {
         floor.rows.push(beside_floor(plan, case)?);
         progress(index as f64 / CASES.len() as f64);
     }
-    let mut json = BookTable {
-        title: "The whole way, beside three layers of JSON".into(),
-        note: "The baseline encrypts nothing; Sealane seals with AES-256-GCM and gives owned \
-               text. Published: the sum of the three layers' round trips."
-            .into(),
-        rows: vec![],
-    };
+    let mut json = BookTable::new(
+        "The whole way, beside three layers of JSON",
+        "The baseline encrypts nothing; Sealane seals with AES-256-GCM and gives owned \
+               text. Published: the sum of the three layers' round trips.",
+        vec![],
+    );
     for (kib, published) in [(8, 586_380.0), (64, 4_271_210.0), (256, 16_657_720.0)] {
         json.rows.extend(beside_json(plan, kib, published)?);
     }
     Ok(vec![floor, json])
 }
 
-fn beside_floor(plan: &MeasurePlan, case: RichCase) -> Result<BookRow, Error> {
+fn beside_floor(plan: &MeasurePlan, case: RichCase) -> Result<BookRow> {
     let RichCase { kib, kind, suite, is_owned, ns_max, ratio_max } = case;
     let (mut ends, mut floor, event) =
         (RichEnds::new(suite)?, SealFloor::new(suite)?, event(kib, kind));
     let mut body = Vec::new();
-    event::encode(&event, &mut body).map_err(|_| Error::Broken("the event"))?;
-    ends.round_trip(&event, is_owned).ok_or(Error::Broken("the event's way"))?;
-    floor.round_trip(&body).ok_or(Error::Broken("the floor"))?;
-    let variants = vec![
-        BenchVariant::new("floor", 1, || _ = black_box(floor.round_trip(black_box(&body)))),
-        BenchVariant::new("sealane", 1, || {
+    event::encode(&event, &mut body).map_err(|_| BenchFailure::broken("the event"))?;
+    ends.round_trip(&event, is_owned).ok_or_else(|| BenchFailure::broken("the event's way"))?;
+    floor.round_trip(&body).ok_or_else(|| BenchFailure::broken("the floor"))?;
+    let variants = [
+        timed(|| _ = black_box(floor.round_trip(black_box(&body)))),
+        timed(|| {
             black_box(ends.round_trip(black_box(&event), is_owned));
         }),
     ];
-    let [floor, ours] = two(measure::in_turns(plan, variants, &mut |_| ()))?;
+    let [floor, ours] = medians(plan, variants);
     let held = if is_owned { "owned" } else { "borrowed" };
     let cipher = crate::cost::suite_name(suite);
     let mut note = format!("{:.2}x the floor; demanded <= {ratio_max}x", ours / floor);
@@ -226,36 +223,28 @@ fn beside_floor(plan: &MeasurePlan, case: RichCase) -> Result<BookRow, Error> {
         .note(note))
 }
 
-fn beside_json(plan: &MeasurePlan, kib: usize, published: f64) -> Result<Vec<BookRow>, Error> {
+fn beside_json(plan: &MeasurePlan, kib: usize, published: f64) -> Result<Vec<BookRow>> {
     let (rich, event) = (RichRecord::new(kib), event(kib, RichBodyKind::Ascii));
     let mut ends = RichEnds::new(Suite::Aes256Gcm)?;
-    triple::round_trip::<NumberArray>(kib, &rich).ok_or(Error::Broken("triple JSON"))?;
-    ends.round_trip(&event, true).ok_or(Error::Broken("the event's way"))?;
-    let variants = vec![
-        BenchVariant::new("sealane", 1, || _ = black_box(ends.round_trip(black_box(&event), true))),
-        BenchVariant::new("numbers", 1, || {
+    triple::round_trip::<NumberArray>(kib, &rich)
+        .ok_or_else(|| BenchFailure::broken("triple JSON"))?;
+    ends.round_trip(&event, true).ok_or_else(|| BenchFailure::broken("the event's way"))?;
+    let variants = [
+        timed(|| _ = black_box(ends.round_trip(black_box(&event), true))),
+        timed(|| {
             black_box(triple::round_trip::<NumberArray>(kib, black_box(&rich)).is_some());
         }),
-        BenchVariant::new("base64", 1, || {
+        timed(|| {
             black_box(triple::round_trip::<Base64Text>(kib, black_box(&rich)).is_some());
         }),
     ];
-    let costs = measure::in_turns(plan, variants, &mut |_| ());
-    let [ours, numbers, base64] = costs.as_slice() else { return Err(Error::Broken("the bench")) };
-    let ns = |cost: &VariantCost| BenchFigure::ns(cost.ns.median);
-    let row = |name: &str| BookRow::new(format!("{kib} KiB, {name}")).sealane(ns(ours));
+    let [ours, numbers, base64] = medians(plan, variants).map(BenchFigure::ns);
+    let row = |name: &str| BookRow::new(format!("{kib} KiB, {name}")).sealane(ours);
     Ok(vec![
         row("number arrays")
             .published(BenchFigure::ns(published))
-            .baseline(ns(numbers))
+            .baseline(numbers)
             .note("demanded >= 100x"),
-        row("base64").baseline(ns(base64)).note("what the report believed to measure"),
+        row("base64").baseline(base64).note("what the report believed to measure"),
     ])
-}
-
-fn two(costs: Vec<VariantCost>) -> Result<[f64; 2], Error> {
-    match costs.as_slice() {
-        [one, two] => Ok([one.ns.median, two.ns.median]),
-        _ => Err(Error::Broken("the bench")),
-    }
 }

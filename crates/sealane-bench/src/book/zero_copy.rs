@@ -10,13 +10,14 @@ use std::hint::black_box;
 use sealane_frame::{FrameBuf, forward_in_place, seal_frame};
 use sealane_seal::{Class, Suite};
 
-use super::{BookReport, BookRow, BookTable, Error, ReportCorrection, ReportName};
+use super::{BookReport, BookRow, BookTable, ReportCorrection, ReportName};
 use crate::baseline::forward::{
     BaselineAddress, BaselineControl, BaselineDownlink, BaselineHeartbeat, BaselineMessage,
     BaselinePacket, BaselinePayload, BaselineUplink,
 };
 use crate::baseline::forward::{down_into, up_into};
-use crate::measure::{self, BenchFigure, BenchVariant, FigureUnit, MeasurePlan, VariantCost};
+use crate::failure::Result;
+use crate::measure::{self, BenchFigure, FigureUnit, MeasurePlan, VariantCost, timed};
 use crate::members::{self, BenchMembers, RELAY};
 
 const FROM: BaselineAddress = [1; 6];
@@ -43,10 +44,10 @@ struct ZeroCopyTables {
 
 impl ZeroCopyTables {
     fn new() -> Self {
-        let titled = |title: &str| BookTable { title: title.into(), ..BookTable::default() };
-        let note = "Sealane: check, and 17 bytes overwritten where the frame lies.".into();
+        let titled = |title: &str| BookTable::new(title, "", vec![]);
+        let note = "Sealane: check, and 17 bytes overwritten where the frame lies.";
         Self {
-            tree: BookTable { note, ..titled("Through a tree of objects") },
+            tree: BookTable::new("Through a tree of objects", note, vec![]),
             fresh: titled("In one pass into a fresh buffer: what the report ships"),
             reused: titled("In one pass into a buffer that is there: what the report measures"),
             counts: titled("Allocations of one message"),
@@ -76,14 +77,10 @@ impl ZeroCopyTables {
     }
 }
 
-pub(super) fn report(
-    plan: &MeasurePlan,
-    progress: &mut dyn FnMut(f64),
-) -> Result<BookReport, Error> {
+pub(super) fn report(plan: &MeasurePlan, progress: &mut dyn FnMut(f64)) -> Result<BookReport> {
     let mut tables = ZeroCopyTables::new();
     for (index, payload) in PAYLOADS.into_iter().enumerate() {
-        let costs = measure_payload(plan, payload)?;
-        let Some((ours, rest)) = costs.split_last() else { return Err(Error::Broken("the bench")) };
+        let [rest @ .., ours] = &measure_payload(plan, payload)?;
         for (operation, (name, old, new)) in rest.chunks(3).zip(PUBLISHED) {
             let [a, b, c] = operation else { continue };
             let published = (payload == 33).then_some((old, new));
@@ -94,11 +91,9 @@ pub(super) fn report(
         }
         progress((index + 1) as f64 / (PAYLOADS.len() + 1) as f64);
     }
-    if let [a, b, c, ours] = &*reply::measure(plan)? {
-        let (name, old, new) = reply::PUBLISHED;
-        tables.add(name, [a, b, c], ours, Some((old, new)));
-        tables.counts.rows.push(allocations(name, [a, b, c], ours));
-    }
+    let ([a, b, c, ours], (name, old, new)) = (&reply::measure(plan)?, reply::PUBLISHED);
+    tables.add(name, [a, b, c], ours, Some((old, new)));
+    tables.counts.rows.push(allocations(name, [a, b, c], ours));
     let ZeroCopyTables { tree, fresh, reused, counts } = tables;
     Ok(BookReport {
         name: ReportName::ZeroCopy,
@@ -120,7 +115,7 @@ pub(super) fn report(
 }
 
 /// Bytes on the wire. What a station tells of itself here is an announcement.
-fn sizes() -> Result<BookTable, Error> {
+fn sizes() -> Result<BookTable> {
     let beat = reply::beat();
     let reply = BaselinePacket::Control(BaselineControl::Reply(beat.clone(), ORIGIN));
     let beat = BaselinePacket::Control(BaselineControl::Heartbeat(beat));
@@ -145,7 +140,7 @@ fn sizes() -> Result<BookTable, Error> {
     let note = "Sealane: sealed, in the full form; in place of heartbeats an announcement, which \
                 is signed and opens a session. The report's frames have neither seal, length, \
                 hop limit nor sequence.";
-    Ok(BookTable { title: "Bytes on the wire".into(), note: note.into(), rows })
+    Ok(BookTable::new("Bytes on the wire", note, rows))
 }
 
 fn size(name: &str, packet: BaselinePacket<'_>) -> BookRow {
@@ -167,7 +162,7 @@ fn allocations(
 }
 
 /// Three ways of three operations, and ours.
-fn measure_payload(plan: &MeasurePlan, payload: usize) -> Result<Vec<VariantCost>, Error> {
+fn measure_payload(plan: &MeasurePlan, payload: usize) -> Result<[VariantCost; 10]> {
     let payload = vec![8; payload];
     // As the report's bench has them: the message that came owns its bytes.
     let up =
@@ -189,26 +184,26 @@ fn measure_payload(plan: &MeasurePlan, payload: usize) -> Result<Vec<VariantCost
     };
     let [mut wire_up, mut wire_new, mut wire_down] = [const { Vec::new() }; 3];
     let mut frame = sealed(payload)?;
-    let variants = vec![
-        BenchVariant::new("", 1, || tree(BaselinePayload::Up(black_box(up).clone()))),
-        BenchVariant::new("", 1, || fresh(|wire| up_into(black_box(up), FROM, TO, wire))),
-        BenchVariant::new("", 1, || {
+    let variants = [
+        timed(|| tree(BaselinePayload::Up(black_box(up).clone()))),
+        timed(|| fresh(|wire| up_into(black_box(up), FROM, TO, wire))),
+        timed(|| {
             up_into(black_box(up), FROM, TO, &mut wire_up);
             black_box(&wire_up);
         }),
-        BenchVariant::new("", 1, || tree(BaselinePayload::Down(owned(&black_box(new()))))),
-        BenchVariant::new("", 1, || fresh(|wire| down_into(&black_box(new()), FROM, TO, wire))),
-        BenchVariant::new("", 1, || {
+        timed(|| tree(BaselinePayload::Down(owned(&black_box(new()))))),
+        timed(|| fresh(|wire| down_into(&black_box(new()), FROM, TO, wire))),
+        timed(|| {
             down_into(&black_box(new()), FROM, TO, &mut wire_new);
             black_box(&wire_new);
         }),
-        BenchVariant::new("", 1, || tree(BaselinePayload::Down(black_box(down).clone()))),
-        BenchVariant::new("", 1, || fresh(|wire| down_into(black_box(down), FROM, TO, wire))),
-        BenchVariant::new("", 1, || {
+        timed(|| tree(BaselinePayload::Down(black_box(down).clone()))),
+        timed(|| fresh(|wire| down_into(black_box(down), FROM, TO, wire))),
+        timed(|| {
             down_into(black_box(down), FROM, TO, &mut wire_down);
             black_box(&wire_down);
         }),
-        BenchVariant::new("", 1, move || {
+        timed(move || {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
             if let Some(hops) = frame.get_mut(HOPS_AT) {
                 *hops = 15;
@@ -216,7 +211,7 @@ fn measure_payload(plan: &MeasurePlan, payload: usize) -> Result<Vec<VariantCost
             black_box(forward_in_place(black_box(&mut frame), RELAY, RELAY).is_ok());
         }),
     ];
-    Ok(measure::in_turns(plan, variants, &mut |_| ()))
+    Ok(measure::costs(plan, variants))
 }
 
 fn fresh(write: impl FnOnce(&mut Vec<u8>)) {
@@ -234,43 +229,36 @@ fn owned<'a>(down: &BaselineDownlink<'_>) -> BaselineDownlink<'a> {
     }
 }
 
-fn sealed(payload: &[u8]) -> Result<Vec<u8>, Error> {
-    let broken = |_| Error::Broken("sealing");
-    let members = BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, members::documents());
-    let BenchMembers { mut sealer, fields, binding, .. } =
-        members.map_err(|_| Error::Broken("sealing"))?;
+fn sealed(payload: &[u8]) -> Result<Vec<u8>> {
+    let members = BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, members::documents())?;
+    let BenchMembers { mut sealer, fields, binding, .. } = members;
     let mut buf = FrameBuf::new();
-    let frame = seal_frame(&mut sealer, &fields, &binding, payload, &mut buf);
-    let mut frame = frame.map_err(broken)?.to_vec();
-    forward_in_place(&mut frame, RELAY, RELAY).map_err(broken)?;
+    let mut frame = seal_frame(&mut sealer, &fields, &binding, payload, &mut buf)?.to_vec();
+    forward_in_place(&mut frame, RELAY, RELAY)?;
     Ok(frame)
 }
 
 fn corrections() -> Vec<ReportCorrection> {
-    let say = |said, right: &str| ReportCorrection { said, right: right.into() };
-    vec![
-        say(
+    super::corrections([
+        (
             "0 allocations in the hot path",
             "the code that is shown makes a buffer for each message; the bench uses one again and \
              again. All in all its relay made 8 to 9 for each frame",
         ),
-        say(
-            "sizes of 24 + n and 30 + n bytes",
-            "22 + n and 28 + n: the header has 14 bytes, not 16",
-        ),
-        say(
+        ("sizes of 24 + n and 30 + n bytes", "22 + n and 28 + n: the header has 14 bytes, not 16"),
+        (
             "single pass means zero copy",
             "it copies the whole payload; in place nothing is copied, and the time does not depend \
              on the payload",
         ),
-        say(
+        (
             "93.2 % less CPU",
             "of 0.08 % of one core (0.753 ms each second), at a rate that no such radio carries",
         ),
-        say(
+        (
             "12 to 18 times faster",
             "the rewrite, not the hop: with receiving and sending, 1.24 to 1.37 times",
         ),
-        say("multiple virtual dispatch calls", "there are none: the types are plain enums"),
-    ]
+        ("multiple virtual dispatch calls", "there are none: the types are plain enums"),
+    ])
 }

@@ -11,13 +11,12 @@ use sealane_message::Value;
 use sealane_protocol::SealedEnvelope;
 use sealane_seal::{Binding, Epoch, OpenedMessage, SenderContext, Slot};
 
-use super::Error;
 use super::step::StepCoder;
 use super::way::{CostLink, CostWay};
-use crate::load;
-use crate::load::node::BenchNodeProcess;
+use crate::failure::{BenchFailure, Result};
 use crate::measure::{percentile, process_cpu_ns};
 use crate::members::{BenchMembers, GROUP};
+use crate::process::BenchServer;
 use crate::programs::BenchPrograms;
 
 /// The cost of a way over a hub, for each message.
@@ -55,20 +54,13 @@ pub(super) async fn measure(
     way: CostWay,
     sample: &[Value],
     effort: HubEffort,
-) -> Result<HubWayCost, Error> {
+) -> Result<HubWayCost> {
     let CostLink::WebSocket(level) = way.link else { return Ok(HubWayCost::default()) };
-    let folder = match data {
-        Some(data) => tempfile::tempdir_in(data),
-        None => tempfile::tempdir(),
-    };
-    let folder = folder.map_err(load::Error::io("a temporary folder"))?;
-    let node = BenchNodeProcess::start(programs, folder.path(), level.name())?;
-    let client = Client::connect(&node.address).map_err(load::Error::Client)?;
+    let node = BenchServer::hub(programs, data, level.name())?;
+    let client = Client::connect(&node.address)?;
     let make = client.configure(TOPIC);
-    let make = if way.seal.is_some() { make.sealed(GROUP) } else { make };
-    make.await.map_err(load::Error::Client)?;
-    let subscribe = client.subscribe(TOPIC).codec(way.codec).batch(256);
-    let readings = subscribe.await.map_err(load::Error::Client)?;
+    if way.seal.is_some() { make.sealed(GROUP) } else { make }.await?;
+    let readings = client.subscribe(TOPIC).codec(way.codec).batch(256).await?;
     let mut ends = HubWayEnds::new(way, client, readings)?;
     let bytes: usize = sample.iter().map(|value| ends.size(value)).sum();
     let batch = (BATCH_BYTES * sample.len() / bytes.max(1)).clamp(1, BATCH);
@@ -80,7 +72,7 @@ pub(super) async fn measure(
         times.push(started.elapsed().as_nanos() as f64);
     }
     kept.latency_ns = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
-    let info = ends.client.stream(TOPIC).await.map_err(load::Error::Client)?;
+    let info = ends.client.stream(TOPIC).await?;
     kept.rest = info.bytes as f64 / info.count.max(1) as f64;
     Ok(kept)
 }
@@ -99,11 +91,9 @@ struct HubWayEnds {
 }
 
 impl HubWayEnds {
-    fn new(way: CostWay, client: Client, readings: Subscription) -> Result<Self, Error> {
+    fn new(way: CostWay, client: Client, readings: Subscription) -> Result<Self> {
         let (class, suite) = way.seal.unwrap_or(CostWay::USUAL_SEAL);
-        let failed = |_| load::Error::Process("sealing");
-        let members = BenchMembers::new(class, suite, way.codec as u8, Binding::stream(TOPIC));
-        let members = members.map_err(failed)?;
+        let members = BenchMembers::new(class, suite, way.codec as u8, Binding::stream(TOPIC))?;
         Ok(Self {
             way,
             client,
@@ -125,14 +115,15 @@ impl HubWayEnds {
     /// Publishes batches and reads them, for a while.
     async fn rate(
         &mut self,
-        node: &BenchNodeProcess,
+        node: &BenchServer,
         sample: &[Value],
         batch: usize,
         each: Duration,
-    ) -> Result<HubWayCost, Error> {
+    ) -> Result<HubWayCost> {
         let all: Vec<Value> = sample.iter().cycle().take(batch).cloned().collect();
         self.round(&all).await?;
-        let (own, hub, received) = (process_cpu_ns(), node.cpu_s(), self.readings.received_bytes());
+        let (own, hub, received) =
+            (process_cpu_ns(), node.process.cpu_s(), self.readings.received_bytes());
         let (sent, started, mut count) = (self.sent, Instant::now(), 0);
         let mut from = 0;
         while started.elapsed() < each {
@@ -145,7 +136,7 @@ impl HubWayEnds {
         let count = count.max(1) as f64;
         Ok(HubWayCost {
             own_ns: (process_cpu_ns() - own) / count,
-            hub_ns: (node.cpu_s() - hub) * 1e9 / count,
+            hub_ns: (node.process.cpu_s() - hub) * 1e9 / count,
             sent: (self.sent - sent) as f64 / count,
             received: (self.readings.received_bytes() - received) as f64 / count,
             ..HubWayCost::default()
@@ -153,24 +144,22 @@ impl HubWayEnds {
     }
 
     /// Writes all of them, and reads them.
-    async fn round(&mut self, values: &[Value]) -> Result<(), Error> {
+    async fn round(&mut self, values: &[Value]) -> Result<()> {
         let envelopes = values.iter().map(|value| self.envelope(value));
-        let envelopes: Vec<Vec<u8>> = envelopes.collect::<Result<_, Error>>()?;
+        let envelopes: Vec<Vec<u8>> = envelopes.collect::<Result<_>>()?;
         self.sent += envelopes.iter().map(|envelope| envelope.len() as u64).sum::<u64>();
-        let published = self.client.publish_batch(TOPIC, self.way.codec, &envelopes).await;
-        published.map_err(load::Error::Client)?;
+        self.client.publish_batch(TOPIC, self.way.codec, &envelopes).await?;
         for _ in values {
-            let message = self.readings.next().await.ok_or(load::Error::Process("reader"))?;
-            let message = message.map_err(load::Error::Client)?;
-            self.read(&message.envelope)?;
+            let ended = || BenchFailure::broken("a reader");
+            let message = self.readings.next().await.ok_or_else(ended)?;
+            self.read(&message?.envelope)?;
         }
         Ok(())
     }
 
     /// The envelope that is published: a map around the value, or a frame that its body is sealed
     /// in.
-    fn envelope(&mut self, value: &Value) -> Result<Vec<u8>, Error> {
-        let failed = || load::Error::Process("sealing");
+    fn envelope(&mut self, value: &Value) -> Result<Vec<u8>> {
         if self.way.seal.is_none() {
             let mut out = Vec::new();
             let mut writer = sealane_codec::DatumWriter::new(self.way.codec, &mut out);
@@ -182,28 +171,27 @@ impl HubWayEnds {
         }
         self.body.clear();
         self.writer.encode(value, &mut self.body);
-        self.members.ready().map_err(|_| failed())?;
+        self.members.ready()?;
         let BenchMembers { sealer, fields, binding, .. } = &mut self.members;
-        let frame = seal_frame(sealer, fields, binding, &self.body, &mut self.buf);
-        let frame = frame.map_err(|_| failed())?;
+        let frame = seal_frame(sealer, fields, binding, &self.body, &mut self.buf)?;
         let mut out = Vec::with_capacity(frame.len() + 64);
         SealedEnvelope { id: None, frame: (&*frame).into() }.write(self.way.codec, &mut out);
         Ok(out)
     }
 
-    fn read(&mut self, envelope: &[u8]) -> Result<(), Error> {
-        let failed = || load::Error::Process("reader");
+    fn read(&mut self, envelope: &[u8]) -> Result<()> {
+        let failed = || BenchFailure::broken("a reader");
         let codec: Codec = self.way.codec;
         if self.way.seal.is_none() {
             let value = self.reader.decode(envelope).map_err(|_| failed())?;
-            return value.field("data").map(|_| ()).ok_or_else(|| failed().into());
+            return value.field("data").map(|_| ()).ok_or_else(failed);
         }
         let sealed = SealedEnvelope::read(codec, envelope).ok().flatten().ok_or_else(failed)?;
         let mut frame = sealed.frame.into_owned();
         let BenchMembers { opener, binding, .. } = &mut self.members;
-        let stored = open_stored(opener, Epoch(0), binding, &mut frame).map_err(|_| failed())?;
+        let stored = open_stored(opener, Epoch(0), binding, &mut frame)?;
         if !self.shown.is_new(&stored.opened) {
-            return Err(failed().into());
+            return Err(failed());
         }
         self.reader.decode(stored.body).map_err(|_| failed())?;
         Ok(())

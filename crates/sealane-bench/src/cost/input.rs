@@ -9,12 +9,12 @@ use sealane_codec::Codec;
 use sealane_frame::FrameView;
 use sealane_message::Value;
 
-use super::Error;
 use super::sequence::{SequenceItem, SequenceItems};
+use crate::failure::{BenchFailure, Result};
 
 /// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CostFileFormat {
+pub(crate) enum CostFileFormat {
     /// JSON, one datum on each line.
     Lines,
     /// Data one behind the other, each ends where its bytes say.
@@ -25,7 +25,7 @@ pub enum CostFileFormat {
 
 impl CostFileFormat {
     /// By the name that a flag gives it.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "json" => Some(CostFileFormat::Lines),
             "msgpack" => Some(CostFileFormat::Sequence(Codec::MsgPack)),
@@ -50,19 +50,19 @@ impl CostFileFormat {
 
 /// Messages out of all that were read, each as likely as any other, and what could not be read.
 #[derive(Debug, Default)]
-pub struct MessageSample {
+pub(crate) struct MessageSample {
     /// The messages, as values; never more than `MAX_BENCH_SAMPLE_MESSAGES`.
-    pub messages: Vec<Value>,
+    pub(crate) messages: Vec<Value>,
     /// How many of them are opaque: bodies of frames, and files that are no datum.
-    pub opaque: usize,
+    pub(crate) opaque: usize,
     /// How many messages there were.
-    pub seen: u64,
+    pub(crate) seen: u64,
     /// Their bytes as they came.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// How many pieces were no message.
-    pub broken: u64,
+    pub(crate) broken: u64,
     /// The first of them: where, and why.
-    pub refusals: Vec<String>,
+    pub(crate) refusals: Vec<String>,
     kept: Vec<SamplePiece>,
     kept_bytes: usize,
     random: BenchRandom,
@@ -79,10 +79,7 @@ struct SamplePiece {
 
 impl MessageSample {
     /// Reads files, folders of files with one message each, and standard input for `-`.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::NoMessages`] where nothing could be read.
-    pub fn read(paths: &[PathBuf], holding: Option<CostFileFormat>) -> Result<Self, Error> {
+    pub(crate) fn read(paths: &[PathBuf], holding: Option<CostFileFormat>) -> Result<Self> {
         let mut sample = MessageSample::default();
         for path in paths {
             sample.path(path, holding)?;
@@ -91,17 +88,14 @@ impl MessageSample {
     }
 
     /// Reads a stream of messages; `path` names it.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn stream(
+    pub(crate) fn stream(
         &mut self,
         path: &Path,
         input: impl Read,
         holding: Option<CostFileFormat>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let mut input = BufReader::with_capacity(64 << 10, input);
-        let start = input.fill_buf().map_err(Error::io(path))?;
+        let start = input.fill_buf().map_err(BenchFailure::file(path))?;
         match holding.unwrap_or_else(|| CostFileFormat::of(path, start)) {
             CostFileFormat::Lines => self.lines(path, &mut input),
             CostFileFormat::Sequence(codec) => self.items(path, input, SequenceItem::Datum(codec)),
@@ -110,10 +104,7 @@ impl MessageSample {
     }
 
     /// Decodes the sampled messages.
-    ///
-    /// # Errors
-    /// [`Error::NoMessages`] where there is none.
-    pub fn finish(mut self) -> Result<Self, Error> {
+    pub(crate) fn finish(mut self) -> Result<Self> {
         for piece in std::mem::take(&mut self.kept) {
             let value = piece.codec.and_then(|c| sealane_codec::decode(c, &piece.bytes).ok());
             self.opaque += usize::from(value.is_none());
@@ -121,33 +112,33 @@ impl MessageSample {
         }
         if self.messages.is_empty() {
             let first = self.refusals.first().cloned();
-            return Err(Error::NoMessages { first: first.unwrap_or_else(|| "no input".into()) });
+            return Err(BenchFailure::NoMessages(first.unwrap_or_else(|| "no input".into())));
         }
         Ok(self)
     }
 
-    fn path(&mut self, path: &Path, holding: Option<CostFileFormat>) -> Result<(), Error> {
+    fn path(&mut self, path: &Path, holding: Option<CostFileFormat>) -> Result<()> {
         if path == Path::new("-") {
             return self.stream(path, std::io::stdin().lock(), holding);
         }
         if path.is_dir() {
             let mut files = vec![];
-            for entry in std::fs::read_dir(path).map_err(Error::io(path))? {
-                files.push(entry.map_err(Error::io(path))?.path());
+            for entry in std::fs::read_dir(path).map_err(BenchFailure::file(path))? {
+                files.push(entry.map_err(BenchFailure::file(path))?.path());
             }
             files.sort();
             return files.iter().filter(|file| file.is_file()).try_for_each(|file| self.file(file));
         }
-        let input = File::open(path).map_err(Error::io(path))?;
+        let input = File::open(path).map_err(BenchFailure::file(path))?;
         self.stream(path, input, holding)
     }
 
     /// A file of a folder is one message: JSON or what its name says; else opaque bytes.
-    fn file(&mut self, path: &Path) -> Result<(), Error> {
-        let file = File::open(path).map_err(Error::io(path))?;
+    fn file(&mut self, path: &Path) -> Result<()> {
+        let file = File::open(path).map_err(BenchFailure::file(path))?;
         let mut bytes = vec![];
         let limit = MAX_BENCH_MESSAGE_BYTES as u64 + 1;
-        file.take(limit).read_to_end(&mut bytes).map_err(Error::io(path))?;
+        file.take(limit).read_to_end(&mut bytes).map_err(BenchFailure::file(path))?;
         if bytes.len() > MAX_BENCH_MESSAGE_BYTES {
             self.refuse(path, 1, "is longer than a frame's body");
             return Ok(());
@@ -162,18 +153,19 @@ impl MessageSample {
         Ok(())
     }
 
-    fn lines(&mut self, path: &Path, input: &mut impl BufRead) -> Result<(), Error> {
+    fn lines(&mut self, path: &Path, input: &mut impl BufRead) -> Result<()> {
         let mut line = vec![];
         for number in 1.. {
             line.clear();
             let limit = MAX_BENCH_MESSAGE_BYTES as u64 + 1;
-            let read = input.take(limit).read_until(b'\n', &mut line).map_err(Error::io(path))?;
+            let read =
+                input.take(limit).read_until(b'\n', &mut line).map_err(BenchFailure::file(path))?;
             if read == 0 {
                 break;
             }
             if line.len() > MAX_BENCH_MESSAGE_BYTES && line.last() != Some(&b'\n') {
                 self.refuse(path, number, "is longer than a frame's body");
-                input.skip_until(b'\n').map_err(Error::io(path))?;
+                input.skip_until(b'\n').map_err(BenchFailure::file(path))?;
                 continue;
             }
             let text = line.trim_ascii();
@@ -184,10 +176,10 @@ impl MessageSample {
         Ok(())
     }
 
-    fn items(&mut self, path: &Path, input: impl Read, item: SequenceItem) -> Result<(), Error> {
+    fn items(&mut self, path: &Path, input: impl Read, item: SequenceItem) -> Result<()> {
         let mut items = SequenceItems::new(input, item);
         for number in 1.. {
-            match items.next().map_err(Error::io(path))? {
+            match items.next().map_err(BenchFailure::file(path))? {
                 Some(Ok(bytes)) => match item {
                     SequenceItem::Datum(codec) => self.datum(path, number, codec, bytes),
                     SequenceItem::Frame => self.frame(bytes),

@@ -12,19 +12,17 @@ use sealane_link::{
 
 /// The cost of a message on one link, on average.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LinkRow {
-    /// The link.
-    pub name: &'static str,
+pub(crate) struct LinkRow {
+    pub(crate) name: &'static str,
     /// Bytes around each unit that the link adds.
-    pub headers: usize,
+    pub(crate) headers: usize,
     /// The bytes that the wire below carries at once.
-    pub mtu: usize,
+    pub(crate) mtu: usize,
     /// The longest body that goes in one unit, sealed.
-    pub body_at_once: usize,
-    /// Units of a message.
-    pub units: f64,
+    pub(crate) body_at_once: usize,
+    pub(crate) units: f64,
     /// Bytes of a message on the wire, with all that is around it.
-    pub wire: f64,
+    pub(crate) wire: f64,
 }
 
 /// The lengths of a message: encoded, and sealed in a frame.

@@ -13,7 +13,7 @@ use super::table;
 
 /// A radio that messages may travel over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RadioLink {
+pub(crate) enum RadioLink {
     /// A connection of Bluetooth Low Energy at 1 Mbit/s, MTU 247.
     Ble1m,
     /// LoRa at spreading factor 7, 1 % of each hour.
@@ -24,24 +24,20 @@ pub enum RadioLink {
 
 /// The cost of a message on a radio, on average.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RadioRow {
-    /// The radio.
-    pub link: RadioLink,
-    /// The codec of bodies.
-    pub codec: Codec,
-    /// How they are sealed.
-    pub class: Class,
+pub(crate) struct RadioRow {
+    pub(crate) link: RadioLink,
+    pub(crate) codec: Codec,
+    pub(crate) class: Class,
     /// The bytes that one transmission carries.
-    pub unit_bytes: usize,
+    pub(crate) unit_bytes: usize,
     /// Bytes of a message that the radio carries: the compact frame, its hop seal, and headers of
     /// parts.
-    pub bytes: f64,
-    /// Units of a message.
-    pub units: f64,
+    pub(crate) bytes: f64,
+    pub(crate) units: f64,
     /// Seconds that a message occupies the radio for one hop, with what the radio acknowledges.
-    pub air_s: f64,
+    pub(crate) air_s: f64,
     /// The part of an hour in which one sender may send, from 0 to 1.
-    pub duty: f64,
+    pub(crate) duty: f64,
 }
 
 /// How bodies are encoded and sealed in the rows of each radio.
@@ -57,15 +53,11 @@ const BLE_INTERVAL: SimSpan = SimSpan::from_ms(30);
 
 impl RadioLink {
     /// All of them.
-    pub const ALL: [RadioLink; 3] = [RadioLink::Ble1m, RadioLink::LoraSf7, RadioLink::Dot11p];
-
-    /// The radio of this name.
-    pub fn from_name(name: &str) -> Option<RadioLink> {
-        RadioLink::ALL.into_iter().find(|link| link.name() == name)
-    }
+    pub(crate) const ALL: [RadioLink; 3] =
+        [RadioLink::Ble1m, RadioLink::LoraSf7, RadioLink::Dot11p];
 
     /// Its name in flags and reports.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             RadioLink::Ble1m => "ble-1m",
             RadioLink::LoraSf7 => "lora-sf7",
@@ -88,12 +80,12 @@ impl RadioLink {
 
 impl RadioRow {
     /// The part of what one sender may send in an hour that one message takes, from 0 to 1.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.air_s / (HOUR_S * self.duty)
     }
 
     /// How many messages one sender may send in an hour.
-    pub fn messages_an_hour(&self) -> f64 {
+    pub(crate) fn messages_an_hour(&self) -> f64 {
         1.0 / self.share()
     }
 }
@@ -194,6 +186,7 @@ pub(super) fn advice(rows: &[RadioRow]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::named;
 
     #[test]
     fn a_message_is_cut_as_the_specification_says() {
@@ -226,7 +219,7 @@ mod tests {
     #[test]
     fn each_radio_has_a_name_and_rows_of_each_kind() {
         for link in RadioLink::ALL {
-            assert_eq!(RadioLink::from_name(link.name()), Some(link));
+            assert_eq!(named(&RadioLink::ALL, RadioLink::name, link.name()), Ok(link));
             let sample = [Value::from("a place, and a speed")];
             let rows = rows(&[link], &sample);
             assert_eq!(rows.len(), KINDS.len());
@@ -234,6 +227,7 @@ mod tests {
             assert!(cbor.bytes <= json.bytes && signed.bytes >= cbor.bytes + 64.0, "{rows:?}");
             assert_eq!(advice(&rows).len(), 1);
         }
-        assert!(super::rows(&[], &[]).is_empty() && RadioLink::from_name("wifi").is_none());
+        assert!(super::rows(&[], &[]).is_empty());
+        assert!(named(&RadioLink::ALL, RadioLink::name, "wifi").is_err());
     }
 }

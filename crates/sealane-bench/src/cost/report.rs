@@ -9,46 +9,40 @@ use crate::measure::{BenchHost, FigureSpread};
 
 /// The cost of the user's messages.
 #[derive(Debug, Clone)]
-pub struct CostReport {
-    /// Where it was measured.
-    pub machine: BenchHost,
-    /// The messages that were read.
-    pub input: CostInput,
-    /// Each variant of each step.
-    pub steps: Vec<StepRow>,
+pub(crate) struct CostReport {
+    pub(crate) machine: BenchHost,
+    pub(crate) input: CostInput,
+    pub(crate) steps: Vec<StepRow>,
     /// The cost of a message on each link.
-    pub links: Vec<LinkRow>,
+    pub(crate) links: Vec<LinkRow>,
     /// The cost of a message on each radio that was asked for.
-    pub radios: Vec<RadioRow>,
-    /// Ways from one end to the other.
-    pub ways: Vec<WayRow>,
+    pub(crate) radios: Vec<RadioRow>,
+    pub(crate) ways: Vec<WayRow>,
     /// The advice that follows, with the reason.
-    pub advice: Vec<String>,
+    pub(crate) advice: Vec<String>,
 }
 
 /// The messages that were read, and the part of them that was measured with.
 #[derive(Debug, Clone, Default)]
-pub struct CostInput {
-    /// Messages.
-    pub seen: u64,
+pub(crate) struct CostInput {
+    pub(crate) seen: u64,
     /// Their bytes, as they came.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Pieces that were no message.
-    pub broken: u64,
+    pub(crate) broken: u64,
     /// The first of those: where, and why.
-    pub refusals: Vec<String>,
+    pub(crate) refusals: Vec<String>,
     /// Messages that were drawn.
-    pub sampled: usize,
+    pub(crate) sampled: usize,
     /// Of them, those that are bytes without a codec.
-    pub opaque: usize,
+    pub(crate) opaque: usize,
     /// Of the messages that were drawn, those that times are of.
-    pub timed: usize,
+    pub(crate) timed: usize,
 }
 
 /// Where a way's figures come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FigureSource {
-    /// The way was run from end to end.
+pub(crate) enum FigureSource {
     Measured,
     /// The ends were run in memory, and the rest is that of another way.
     Composed {
@@ -59,45 +53,41 @@ pub enum FigureSource {
 
 /// One way from end to end: what one message costs on average.
 #[derive(Debug, Clone)]
-pub struct WayRow {
-    /// The way.
-    pub way: CostWay,
-    /// Where the figures come from.
-    pub source: FigureSource,
-    /// Bytes encoded.
-    pub body: f64,
+pub(crate) struct WayRow {
+    pub(crate) way: CostWay,
+    pub(crate) source: FigureSource,
+    pub(crate) body: f64,
     /// Bytes compressed, where that is less.
-    pub pressed: f64,
+    pub(crate) pressed: f64,
     /// Bytes that one link carries; over a hub, to it and from it together.
-    pub wire: f64,
-    /// Bytes at rest.
-    pub rest: f64,
+    pub(crate) wire: f64,
+    pub(crate) rest: f64,
     /// Wall time of single messages, one after the other: median and 99th percentile, in
     /// nanoseconds.
-    pub latency_ns: Option<(f64, f64)>,
+    pub(crate) latency_ns: Option<(f64, f64)>,
     /// CPU of all processes, in nanoseconds.
-    pub cpu_ns: FigureSpread,
+    pub(crate) cpu_ns: FigureSpread,
     /// Calls of the allocator; not counted where other threads and processes take part.
-    pub allocations: Option<f64>,
+    pub(crate) allocations: Option<f64>,
     /// CPU by step, in nanoseconds, in the order of [`CostStep::ALL`].
-    pub steps: [f64; CostStep::ALL.len()],
+    pub(crate) steps: [f64; CostStep::ALL.len()],
 }
 
 impl WayRow {
     /// Seconds of CPU for a million messages.
-    pub fn cpu_s_per_million(&self) -> f64 {
+    pub(crate) fn cpu_s_per_million(&self) -> f64 {
         self.cpu_ns.median / 1e3
     }
 
     /// The part of the whole that a step takes, from 0 to 1.
-    pub fn share(&self, step: CostStep) -> f64 {
+    pub(crate) fn share(&self, step: CostStep) -> f64 {
         let all: f64 = self.steps.iter().sum();
         let one = self.steps.get(step as usize).copied().unwrap_or(0.0);
         if all > 0.0 { one / all } else { 0.0 }
     }
 
     /// The three steps that take most, with their part.
-    pub fn largest(&self) -> Vec<(CostStep, f64)> {
+    pub(crate) fn largest(&self) -> Vec<(CostStep, f64)> {
         let mut all: Vec<(CostStep, f64)> =
             CostStep::ALL.iter().map(|step| (*step, self.share(*step))).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -6,25 +6,51 @@ use std::time::Duration;
 use sealane_message::Value;
 
 use super::hub::{self, HubEffort, HubWayCost};
+use super::input::CostFileFormat;
+use super::radio::RadioLink;
 use super::report::{CostInput, CostReport, FigureSource, WayRow};
 use super::step::{CostStep, StepCalls};
 use super::trip::{ClockProbe, WayBytes, WayTrip};
 use super::way::{CostLink, CostWay};
-use super::{Error, MessageSample, RadioLink, advice, link, radio, table};
-use crate::measure::{self, BenchHost, BenchVariant, MeasurePlan, VariantCost, percentile};
+use super::{MessageSample, advice, link, radio, table};
+use crate::args;
+use crate::failure::Result;
+use crate::measure::{self, BenchHost, MeasurePlan, VariantCost, percentile};
 use crate::programs::BenchPrograms;
 
 /// The measurements to make, and how long they take.
-#[derive(Debug, Clone)]
-pub struct CostOptions {
-    /// Less of everything: a look in less than 20 seconds.
-    pub quick: bool,
-    /// The program that runs the hub; without it there are no ways over a hub.
-    pub programs: Option<BenchPrograms>,
-    /// The folder on the disk that the hub keeps messages on. A temporary folder by default.
-    pub data: Option<PathBuf>,
-    /// Radios to reckon air time for.
-    pub radios: Vec<RadioLink>,
+#[derive(Debug, clap::Args)]
+pub(crate) struct CostOptions {
+    /// Messages: JSON lines, sequences of MessagePack or CBOR, frames, a folder with one message in
+    /// each file; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The kind of the files: json, msgpack, cbor or frames [default: told by name and content]
+    #[arg(long = "as", value_name = "KIND", value_parser = holding)]
+    pub(crate) holding: Option<CostFileFormat>,
+    /// Less of everything: an answer in less than 20 seconds
+    #[arg(long)]
+    quick: bool,
+    /// Leave out the ways over a hub, which is started for them
+    #[arg(long)]
+    pub(crate) no_hub: bool,
+    /// Reckon units, air time and share of the duty cycle on a radio: ble-1m, lora-sf7 or 11p
+    #[arg(long = "link", value_name = "RADIO", value_parser = radio_link)]
+    links: Vec<RadioLink>,
+    /// The folder on the disk that the hub keeps messages on [default: the system's temporary one]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Write a page with charts into this file too; it needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+fn holding(name: &str) -> Result<CostFileFormat, &'static str> {
+    CostFileFormat::from_name(name).ok_or("it is json, msgpack, cbor or frames")
+}
+
+fn radio_link(name: &str) -> Result<RadioLink, String> {
+    args::named(&RadioLink::ALL, RadioLink::name, name)
 }
 
 /// Bytes and messages that times are of; counts are of the whole sample.
@@ -46,20 +72,18 @@ impl CostOptions {
     }
 }
 
-/// Measures; `progress` is told what is being done and the part of it that is.
-///
-/// # Errors
-/// [`Error::Refused`] where a step does not do its work on one of the messages;
-/// [`Error::Load`] where the hub fails.
-pub async fn run(
+/// Measures; `progress` is told what is being done and the part of it that is. Without `programs`
+/// there are no ways over a hub.
+pub(crate) async fn run(
     sample: MessageSample,
     options: &CostOptions,
+    programs: Option<&BenchPrograms>,
     progress: &mut dyn FnMut(&str, f64),
-) -> Result<CostReport, Error> {
+) -> Result<CostReport> {
     let timed = timed(&sample.messages);
     let steps = table::measure(&options.plan(), timed, &mut |part| progress("steps", part));
     let mut ways = in_memory(&sample, timed, options, progress)?;
-    if let Some(programs) = &options.programs {
+    if let Some(programs) = programs {
         let all = CostWay::over_hub();
         for (index, way) in all.iter().enumerate() {
             progress("ways over a hub", index as f64 / all.len() as f64);
@@ -81,7 +105,7 @@ pub async fn run(
         timed: timed.len(),
         refusals: sample.refusals,
     };
-    let radios = radio::rows(&options.radios, &sample.messages);
+    let radios = radio::rows(&options.links, &sample.messages);
     let mut advice = advice::of(&ways);
     advice.extend(radio::advice(&radios));
     let links = link::rows(&table::lengths(&sample.messages));
@@ -106,7 +130,7 @@ fn in_memory(
     timed: &[Value],
     options: &CostOptions,
     progress: &mut dyn FnMut(&str, f64),
-) -> Result<Vec<WayRow>, Error> {
+) -> Result<Vec<WayRow>> {
     let mut bytes = vec![];
     for way in CostWay::in_memory() {
         let mut all = WayTrip::new(StepCalls::PRODUCT, way, &sample.messages)?;
@@ -119,7 +143,7 @@ fn in_memory(
     for trip in &mut trips {
         trip.verify()?;
         let count = trip.len();
-        variants.push(BenchVariant::new("", count, || trip.all()));
+        variants.push(measure::BenchVariant::new("", count, || trip.all()));
     }
     let costs = measure::in_turns(&options.plan(), variants, &mut |part| progress("ways", part));
     let count = sample.messages.len();
@@ -207,7 +231,7 @@ fn over_hub(way: CostWay, kept: &HubWayCost, ways: &[WayRow], timed: &[Value]) -
         wire: kept.sent + kept.received,
         rest: kept.rest,
         latency_ns: Some(kept.latency_ns),
-        cpu_ns: measure::FigureSpread { low: cpu, median: cpu, high: cpu },
+        cpu_ns: measure::FigureSpread::single(cpu),
         allocations: None,
         steps,
     }
@@ -237,7 +261,7 @@ fn compose(ends: CostWay, hub: CostWay, ways: &[WayRow]) -> Option<WayRow> {
         wire: rest.wire - 2.0 * smaller,
         rest: rest.rest - smaller,
         latency_ns: None,
-        cpu_ns: measure::FigureSpread { low: cpu, median: cpu, high: cpu },
+        cpu_ns: measure::FigureSpread::single(cpu),
         allocations: None,
         steps,
         ..own.clone()

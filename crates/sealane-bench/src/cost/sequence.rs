@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use crate::limits::MAX_BENCH_MESSAGE_BYTES;
 use sealane_codec::Codec;
 use sealane_codec::limits::MAX_DEPTH;
-use sealane_frame::{FrameView, HEADER_BYTES};
+use sealane_frame::{FrameView, HEADER_BYTES, Header};
+use sealane_seal::Class;
 
 /// The items of a sequence.
 #[derive(Debug, Clone, Copy)]
@@ -88,15 +89,15 @@ fn end(item: SequenceItem, bytes: &[u8]) -> ItemEnd {
     }
 }
 
-/// Places in the full form: `spec/frame.md`.
+/// The least that a frame with this header has, as far as the header is there.
 fn frame_bytes_min(bytes: &[u8]) -> usize {
-    const TAG_BYTES: usize = 16;
-    const SIGNATURE_BYTES: usize = 64;
-    let body =
-        bytes.get(43..47).and_then(|part| part.try_into().ok()).map_or(0, u32::from_le_bytes);
-    let is_signed = bytes.get(19).is_some_and(|flags| flags & 3 == 2);
-    let tail = TAG_BYTES + if is_signed { SIGNATURE_BYTES } else { 0 };
-    HEADER_BYTES + body as usize + tail + 1
+    let rest = |header: &Header| {
+        // The tail of class A counts the longest SFrame header, which is shorter in most frames.
+        let is_clear = header.class() == Class::Authenticated;
+        let class = if is_clear { Class::Group } else { header.class() };
+        header.body_bytes() + class.tail_bytes()
+    };
+    HEADER_BYTES + FrameView::peek(bytes).map_or(0, rest) + 1
 }
 
 /// The length of the frame that these bytes begin with. Its SFrame header takes 1 to 9 bytes.

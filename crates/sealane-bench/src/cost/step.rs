@@ -10,11 +10,12 @@ use sealane_frame::{
 use sealane_message::Value;
 use sealane_seal::Form;
 
-use crate::members::{self, BenchMembers, READER, RELAY};
+use crate::failure::Result;
+use crate::members::{BenchMembers, READER, RELAY};
 
 /// One step of a message's way, as it is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CostStep {
+pub(crate) enum CostStep {
     /// Value to bytes.
     Encode,
     /// Bytes to fewer bytes.
@@ -37,7 +38,7 @@ pub enum CostStep {
 
 impl CostStep {
     /// All, in the order of the way.
-    pub const ALL: [CostStep; 9] = [
+    pub(crate) const ALL: [CostStep; 9] = [
         CostStep::Encode,
         CostStep::Compress,
         CostStep::Seal,
@@ -50,7 +51,7 @@ impl CostStep {
     ];
 
     /// The step's name, as people and programs are shown it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             CostStep::Encode => "encode",
             CostStep::Compress => "compress",
@@ -66,8 +67,7 @@ impl CostStep {
 }
 
 /// A frame to its body, where it stands.
-type OpenFrameFn =
-    for<'f> fn(&mut BenchMembers, Form, &'f mut [u8]) -> Result<&'f [u8], members::Error>;
+type OpenFrameFn = for<'f> fn(&mut BenchMembers, Form, &'f mut [u8]) -> Result<&'f [u8]>;
 
 /// The calls that a row is made of. Tests take one out and see that there is no row without it.
 #[derive(Debug, Clone, Copy)]
@@ -211,11 +211,7 @@ fn relay(frame: &mut [u8], form: Form) -> Result<(), FrameError> {
 
 /// A live message: the window moves, and the session of its sender is stored first where it asks
 /// for that.
-fn open<'f>(
-    members: &mut BenchMembers,
-    form: Form,
-    frame: &'f mut [u8],
-) -> Result<&'f [u8], members::Error> {
+fn open<'f>(members: &mut BenchMembers, form: Form, frame: &'f mut [u8]) -> Result<&'f [u8]> {
     let BenchMembers { opener, binding, dictionary, roster, sessions, .. } = members;
     let received = match form {
         Form::Full => open_frame(opener, binding, frame)?,

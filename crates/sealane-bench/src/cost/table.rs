@@ -21,13 +21,11 @@ use crate::members::{BenchMembers, RELAY, SENDER, documents};
 
 /// One variant of one step.
 #[derive(Debug, Clone)]
-pub struct StepRow {
-    /// The step.
-    pub step: CostStep,
+pub(crate) struct StepRow {
+    pub(crate) step: CostStep,
     /// Mean bytes of a message before and after: the step's input and its output.
-    pub bytes: (f64, f64),
-    /// Its name, its time and its allocations.
-    pub cost: VariantCost,
+    pub(crate) bytes: (f64, f64),
+    pub(crate) cost: VariantCost,
 }
 
 /// The byte of a full frame that says how many hops are left: `spec/frame.md`.
@@ -45,22 +43,38 @@ struct StepVariantRow<'a> {
     step: CostStep,
     bytes: (f64, f64),
     variant: BenchVariant<'a>,
-    works: StepSuccess,
+    /// Whether the step did its work each time it was timed. Where it did not, there is no row.
+    works: Rc<Cell<bool>>,
 }
 
-/// Whether a step did its work each time it was timed. Where it did not, there is no row.
-#[derive(Clone)]
-struct StepSuccess(Rc<Cell<bool>>);
-
-impl StepSuccess {
-    fn new() -> Self {
-        Self(Rc::new(Cell::new(true)))
+impl<'a> StepVariantRow<'a> {
+    /// A step over `count` messages; the work says whether it was done on all of them.
+    fn new(
+        step: CostStep,
+        name: impl Into<String>,
+        bytes: (f64, f64),
+        count: usize,
+        mut work: impl FnMut() -> bool + 'a,
+    ) -> Self {
+        let works = Rc::new(Cell::new(true));
+        let noted = Rc::clone(&works);
+        let variant = BenchVariant::new(name, count, move || {
+            let all = work();
+            noted.set(noted.get() && all);
+        });
+        Self { step, bytes, variant, works }
     }
 
-    /// Notes a run over the whole sample.
-    fn note(&self, all: bool) {
-        self.0.set(self.0.get() && all);
+    /// The same where `holds`; else without a row.
+    fn if_all(self, holds: bool) -> Self {
+        self.works.set(holds);
+        self
     }
+}
+
+/// Whether a step is done on each of them; none is left out where one fails.
+fn each<T>(all: impl IntoIterator<Item = T>, step: impl FnMut(T) -> bool) -> bool {
+    all.into_iter().map(step).fold(true, |all, one| all & one)
 }
 
 /// Times all variants of all steps in turns.
@@ -90,7 +104,7 @@ pub(super) fn measure(
     let mut rows: Vec<StepRow> = kinds
         .into_iter()
         .zip(costs)
-        .filter(|((_, _, works), _)| works.0.get())
+        .filter(|((_, _, works), _)| works.get())
         .map(|((step, bytes, _), cost)| StepRow { step, bytes, cost })
         .collect();
     rows.sort_by_key(|row| row.step);
@@ -127,34 +141,20 @@ fn codecs(codec: Codec, sample: &[Value]) -> Vec<StepVariantRow<'_>> {
     };
     once(&mut encoder);
     let (all, is_read) = once(&mut encoder);
-    let (writes, reads) = (StepSuccess::new(), StepSuccess::new());
-    writes.note(is_read);
-    let decodes = reads.clone();
-    let (bytes, mut out) = (mean(&all), Vec::new());
-    let encode = BenchVariant::new(codec.name(), sample.len(), move || {
+    let (bytes, count, mut out) = (mean(&all), sample.len(), Vec::new());
+    let encode = move || {
         for value in sample {
             out.clear();
             encoder.encode(black_box(value), &mut out);
             black_box(&out);
         }
-    });
-    let decode = BenchVariant::new(codec.name(), sample.len(), move || {
-        let decode = |bytes: &Vec<u8>| black_box(decoder.decode(black_box(bytes)).is_ok());
-        decodes.note(all.iter().map(decode).fold(true, |all, one| all & one));
-    });
+        true
+    };
+    let decode = move || each(&all, |one| black_box(decoder.decode(black_box(one)).is_ok()));
+    let (bytes, name) = ((bytes, bytes), codec.name());
     vec![
-        StepVariantRow {
-            step: CostStep::Encode,
-            bytes: (bytes, bytes),
-            variant: encode,
-            works: writes,
-        },
-        StepVariantRow {
-            step: CostStep::Decode,
-            bytes: (bytes, bytes),
-            variant: decode,
-            works: reads,
-        },
+        StepVariantRow::new(CostStep::Encode, name, bytes, count, encode).if_all(is_read),
+        StepVariantRow::new(CostStep::Decode, name, bytes, count, decode),
     ]
 }
 
@@ -179,28 +179,29 @@ fn presses<'a>(
         reader.decompress(bytes, &mut out);
         out == *body
     };
-    let works = StepSuccess::new();
-    works.note(pressed.iter().zip(&bodies).all(&mut comes_back));
+    let is_back = pressed.iter().zip(&bodies).all(&mut comes_back);
     let bytes = (mean(&bodies), mean(&pressed));
     let name = format!("{} of {}", compression_name(compression), codec.name());
     let (count, mut out, mut opened) = (bodies.len(), Vec::new(), Vec::new());
-    let compress = BenchVariant::new(&name, count, move || {
+    let compress = move || {
         for body in &bodies {
             out.clear();
             press.compress(black_box(body), &mut out);
             black_box(&out);
         }
-    });
-    let decompress = BenchVariant::new(&name, count, move || {
+        true
+    };
+    let decompress = move || {
         for bytes in &pressed {
             opened.clear();
             reader.decompress(black_box(bytes), &mut opened);
             black_box(&opened);
         }
-    });
+        true
+    };
     vec![
-        StepVariantRow { step: CostStep::Compress, bytes, variant: compress, works: works.clone() },
-        StepVariantRow { step: CostStep::Decompress, bytes, variant: decompress, works },
+        StepVariantRow::new(CostStep::Compress, &name, bytes, count, compress).if_all(is_back),
+        StepVariantRow::new(CostStep::Decompress, &name, bytes, count, decompress).if_all(is_back),
     ]
 }
 
@@ -224,22 +225,26 @@ fn sealed_alone<'a>(
     const META: &[u8; AUTHENTICATED_BYTES] = &[3; AUTHENTICATED_BYTES];
     let mut members = members(class, suite)?;
     let mut out = Vec::new();
-    let mut seal = move |body: &[u8]| {
+    let seal = move |body: &[u8]| {
         out.clear();
         members.ready().ok()?;
         let BenchMembers { sealer, binding, .. } = &mut members;
         sealer.append(class, Form::Full, binding, META, body, &mut out).ok()?;
         Some(black_box(&out).len())
     };
+    sealed_row(format!("{name}, no frame"), bodies, seal)
+}
+
+/// A row of what seals bodies, and says how long each has become.
+fn sealed_row<'a>(
+    name: String,
+    bodies: &'a [Vec<u8>],
+    mut seal: impl FnMut(&[u8]) -> Option<usize> + 'a,
+) -> Option<StepVariantRow<'a>> {
     let after = bodies.iter().map(|body| seal(body)).sum::<Option<usize>>()?;
     let bytes = (mean(bodies), after as f64 / bodies.len() as f64);
-    let works = StepSuccess::new();
-    let sealed = works.clone();
-    let variant = BenchVariant::new(format!("{name}, no frame"), bodies.len(), move || {
-        let seal = |body: &Vec<u8>| black_box(seal(body)).is_some();
-        sealed.note(bodies.iter().map(seal).fold(true, |all, one| all & one));
-    });
-    Some(StepVariantRow { step: CostStep::Seal, bytes, variant, works })
+    let work = move || each(bodies, |body| black_box(seal(body)).is_some());
+    Some(StepVariantRow::new(CostStep::Seal, name, bytes, bodies.len(), work))
 }
 
 fn framed<'a>(
@@ -251,20 +256,12 @@ fn framed<'a>(
 ) -> Option<StepVariantRow<'a>> {
     let mut members = members(class, suite)?;
     let mut buf = FrameBuf::new();
-    let mut seal = move |body: &[u8]| {
+    let seal = move |body: &[u8]| {
         let frame = frame(&mut members, form, body, &mut buf)?;
         Some(black_box(frame).len())
     };
-    let after = bodies.iter().map(|body| seal(body)).sum::<Option<usize>>()?;
-    let bytes = (mean(bodies), after as f64 / bodies.len() as f64);
     let form = if form == Form::Full { "full" } else { "compact" };
-    let works = StepSuccess::new();
-    let sealed = works.clone();
-    let variant = BenchVariant::new(format!("{name}, {form} frame"), bodies.len(), move || {
-        let seal = |body: &Vec<u8>| black_box(seal(body)).is_some();
-        sealed.note(bodies.iter().map(seal).fold(true, |all, one| all & one));
-    });
-    Some(StepVariantRow { step: CostStep::Seal, bytes, variant, works })
+    sealed_row(format!("{name}, {form} frame"), bodies, seal)
 }
 
 /// From a store, which may be read again: a copy of the frame is opened each time.
@@ -277,21 +274,16 @@ fn opened<'a>(
     let mut members = members(class, suite)?;
     let frames = frames(&mut members, Form::Full, bodies)?;
     let (mut copy, bytes) = (Vec::new(), (mean(&frames), mean(bodies)));
-    let works = StepSuccess::new();
-    let opened = works.clone();
-    let variant =
-        BenchVariant::new(format!("{name}, full frame, a copy"), frames.len(), move || {
-            let mut all = true;
-            for frame in &frames {
-                copy.clear();
-                copy.extend_from_slice(frame);
-                let BenchMembers { opener, binding, .. } = &mut members;
-                let stored = open_stored(opener, Epoch(0), binding, &mut copy);
-                all &= black_box(stored.is_ok());
-            }
-            opened.note(all);
-        });
-    Some(StepVariantRow { step: CostStep::Open, bytes, variant, works })
+    let (name, count) = (format!("{name}, full frame, a copy"), frames.len());
+    let open = move || {
+        each(&frames, |frame| {
+            copy.clear();
+            copy.extend_from_slice(frame);
+            let BenchMembers { opener, binding, .. } = &mut members;
+            black_box(open_stored(opener, Epoch(0), binding, &mut copy).is_ok())
+        })
+    };
+    Some(StepVariantRow::new(CostStep::Open, name, bytes, count, open))
 }
 
 fn members(class: Class, suite: Suite) -> Option<BenchMembers> {
@@ -347,13 +339,10 @@ fn wires<'a>(bodies: &[Vec<u8>]) -> Option<Vec<StepVariantRow<'a>>> {
     let frames =
         Rc::new(frames(&mut members(Class::Group, Suite::Aes256Gcm)?, Form::Full, bodies)?);
     let row = |mut link: LoopbackLink| {
-        let (works, frames, mean) = (StepSuccess::new(), Rc::clone(&frames), mean(&frames));
-        let carries = works.clone();
-        let variant = BenchVariant::new(link.name, frames.len(), move || {
-            let carry = |frame: &Vec<u8>| link.carry(black_box(frame));
-            carries.note(frames.iter().map(carry).fold(true, |all, one| all & one));
-        });
-        StepVariantRow { step: CostStep::Carry, bytes: (mean, mean), variant, works }
+        let (frames, mean, name) = (Rc::clone(&frames), mean(&frames), link.name);
+        let count = frames.len();
+        let carry = move || each(&*frames, |frame| link.carry(black_box(frame)));
+        StepVariantRow::new(CostStep::Carry, name, (mean, mean), count, carry)
     };
     Some(LoopbackLink::all().into_iter().map(row).collect())
 }
@@ -364,50 +353,38 @@ fn hops<'a>(bodies: &[Vec<u8>]) -> Option<Vec<StepVariantRow<'a>>> {
     let mut full = frames(&mut make()?, Form::Full, bodies)?;
     let mut compact = frames(&mut make()?, Form::Compact, bodies)?;
     let (bytes, small, carried) = (mean(&full), mean(&compact), full.clone());
+    let (bytes, small, count) = ((bytes, bytes), (small, small), full.len());
     let mut ring = SlotRing::new(1, MAX_FRAME_BYTES);
-    let works = [StepSuccess::new(), StepSuccess::new(), StepSuccess::new()];
-    let [carries, relays, relays_compact] = works.clone();
-    let carry = BenchVariant::new("a slot in memory, full frame", full.len(), move || {
-        let mut all = true;
-        for frame in &carried {
-            all &= black_box(ring.push(black_box(frame)).is_ok());
+    let carry = move || {
+        each(&carried, |frame| {
+            let is_taken = black_box(ring.push(black_box(frame)).is_ok());
             black_box(ring.front_mut());
             ring.release(1);
-        }
-        carries.note(all);
-    });
-    let relay_full = BenchVariant::new("full frame", full.len(), move || {
-        let mut all = true;
-        for frame in &mut full {
+            is_taken
+        })
+    };
+    let relay_full = move || {
+        each(&mut full, |frame| {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
             if let Some(hops) = frame.get_mut(HOPS_AT) {
                 *hops = 15;
             }
-            all &= black_box(forward_in_place(frame, RELAY, RELAY).is_ok());
-        }
-        relays.note(all);
-    });
-    let relay_compact = BenchVariant::new("compact frame", compact.len(), move || {
-        let mut all = true;
-        for frame in &mut compact {
+            black_box(forward_in_place(frame, RELAY, RELAY).is_ok())
+        })
+    };
+    let relay_compact = move || {
+        each(&mut compact, |frame| {
             if let Some(first) = frame.first_mut() {
                 *first |= 15;
             }
-            all &= black_box(forward_compact_in_place(frame, 0).is_ok());
-        }
-        relays_compact.note(all);
-    });
-    let [carries, relays, relays_compact] = works;
-    let row = |step, bytes, variant, works| StepVariantRow {
-        step,
-        bytes: (bytes, bytes),
-        variant,
-        works,
+            black_box(forward_compact_in_place(frame, 0).is_ok())
+        })
     };
+    let name = "a slot in memory, full frame";
     Some(vec![
-        row(CostStep::Carry, bytes, carry, carries),
-        row(CostStep::Relay, bytes, relay_full, relays),
-        row(CostStep::Relay, small, relay_compact, relays_compact),
+        StepVariantRow::new(CostStep::Carry, name, bytes, count, carry),
+        StepVariantRow::new(CostStep::Relay, "full frame", bytes, count, relay_full),
+        StepVariantRow::new(CostStep::Relay, "compact frame", small, count, relay_compact),
     ])
 }
 
@@ -420,7 +397,7 @@ mod tests {
         let sample = [Value::Map(vec![("a".into(), Value::Bytes(vec![1, 2]))])];
         for codec in CODECS {
             let rows = codecs(codec, &sample);
-            assert!(rows.len() == 2 && rows.iter().all(|row| row.works.0.get()), "{codec:?}");
+            assert!(rows.len() == 2 && rows.iter().all(|row| row.works.get()), "{codec:?}");
         }
     }
 }

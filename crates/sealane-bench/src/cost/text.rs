@@ -15,9 +15,8 @@ impl fmt::Display for CostReport {
         writeln!(f, "{}", self.machine)?;
         writeln!(f, "{}\n", self.input)?;
         writeln!(f, "each step alone, one message on average")?;
-        let rows: Vec<Vec<String>> = self.steps.iter().map(step).collect();
-        let head = ["step", "variant", "bytes", "after", "CPU", "middle half", "allocations"];
-        writeln!(f, "{}", table(&head, &rows, &[0, 1]))?;
+        let rows: Vec<Vec<String>> = self.steps.iter().map(|row| step(row, "-")).collect();
+        writeln!(f, "{}", table(&STEPS_HEAD, &rows, &[0, 1]))?;
         writeln!(f, "{LINKS}")?;
         let rows: Vec<Vec<String>> = self.links.iter().map(link).collect();
         writeln!(f, "{}", table(&LINKS_HEAD, &rows, &[0]))?;
@@ -27,18 +26,14 @@ impl fmt::Display for CostReport {
             writeln!(f, "{}", table(&RADIOS_HEAD, &rows, &[0, 1]))?;
         }
         writeln!(f, "from end to end, one message on average")?;
-        let rows: Vec<Vec<String>> = self.ways.iter().map(way).collect();
-        let head = [
-            "way",
-            "body",
-            "wire",
-            "rest",
-            "p50",
-            "p99",
-            "allocations",
-            "CPU s/million",
-            "where the CPU goes",
-        ];
+        let composed = |row: &WayRow| match row.source {
+            FigureSource::Measured => row.way.to_string(),
+            FigureSource::Composed { .. } => format!("{} (composed)", row.way),
+        };
+        let rows: Vec<Vec<String>> =
+            self.ways.iter().map(|row| way(row, composed(row), "-")).collect();
+        let head = ["way", "body", "wire", "rest", "p50", "p99", "allocations", "CPU s/million"];
+        let head = [&head[..], &["where the CPU goes"]].concat();
         writeln!(f, "{}", table(&head, &rows, &[0, 8]))?;
         writeln!(
             f,
@@ -65,7 +60,11 @@ impl fmt::Display for CostInput {
     }
 }
 
-fn step(row: &StepRow) -> Vec<String> {
+pub(crate) const STEPS_HEAD: [&str; 7] =
+    ["step", "variant", "bytes", "after", "CPU", "middle half", "allocations"];
+
+/// The cells of a step; `to` stands between the two ends of a range.
+pub(crate) fn step(row: &StepRow, to: &str) -> Vec<String> {
     let StepRow { step, bytes, cost } = row;
     let whole = |value: f64| format!("{value:.0}");
     vec![
@@ -74,7 +73,7 @@ fn step(row: &StepRow) -> Vec<String> {
         whole(bytes.0),
         whole(bytes.1),
         BenchFigure::ns(cost.ns.median).to_string(),
-        format!("{} - {}", BenchFigure::ns(cost.ns.low), BenchFigure::ns(cost.ns.high)),
+        format!("{} {to} {}", BenchFigure::ns(cost.ns.low), BenchFigure::ns(cost.ns.high)),
         BenchFigure::of(cost.allocations, FigureUnit::Allocations).to_string(),
     ]
 }
@@ -133,21 +132,21 @@ fn small_percent(part: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-fn way(row: &WayRow) -> Vec<String> {
+/// The cells of a way; `none` stands where nothing was measured.
+pub(crate) fn way(row: &WayRow, name: String, none: &str) -> Vec<String> {
     let time =
-        |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), |ns| BenchFigure::ns(ns).to_string());
+        |ns: Option<f64>| ns.map_or_else(|| none.to_owned(), |ns| BenchFigure::ns(ns).to_string());
     let parts = row.largest();
     let parts = parts.iter().map(|(step, part)| format!("{} {:.0} %", step.name(), part * 100.0));
-    let composed = if row.source == FigureSource::Measured { "" } else { " (composed)" };
     let count = |count: f64| BenchFigure::of(count, FigureUnit::Allocations).to_string();
     vec![
-        format!("{}{composed}", row.way),
+        name,
         format!("{:.0}", row.body),
         format!("{:.0}", row.wire),
         format!("{:.0}", row.rest),
         time(row.latency_ns.map(|(p50, _)| p50)),
         time(row.latency_ns.map(|(_, p99)| p99)),
-        row.allocations.map_or_else(|| "-".to_owned(), count),
+        row.allocations.map_or_else(|| none.to_owned(), count),
         format!("{:.2}", row.cpu_s_per_million()),
         parts.collect::<Vec<_>>().join(", "),
     ]
@@ -155,7 +154,7 @@ fn way(row: &WayRow) -> Vec<String> {
 
 impl CostStep {
     /// The work of the step, for legends.
-    pub fn says(self) -> &'static str {
+    pub(crate) fn says(self) -> &'static str {
         match self {
             CostStep::Encode => "value to bytes",
             CostStep::Compress => "fewer bytes",

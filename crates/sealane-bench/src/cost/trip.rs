@@ -16,26 +16,22 @@ use crate::members::{BenchMembers, documents};
 /// Why a way has no figures: one of its steps did not do its work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{step} failed on {way}: {why}", step = .step.name())]
-pub struct WayRefusal {
-    /// The step.
-    pub step: CostStep,
-    /// The way.
-    pub way: String,
-    /// The fault.
-    pub why: String,
+pub(crate) struct WayRefusal {
+    pub(crate) step: CostStep,
+    pub(crate) way: String,
+    pub(crate) why: String,
 }
 
 /// Bytes of one message at the places of its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WayBytes {
-    /// Encoded.
-    pub body: u64,
+pub(crate) struct WayBytes {
+    pub(crate) body: u64,
     /// Compressed, where that makes it smaller.
-    pub pressed: u64,
+    pub(crate) pressed: u64,
     /// Sealed and framed: what a link carries.
-    pub wire: u64,
+    pub(crate) wire: u64,
     /// Kept by a hub or in a capture: the full form.
-    pub rest: u64,
+    pub(crate) rest: u64,
 }
 
 impl std::ops::AddAssign for WayBytes {
@@ -392,7 +388,7 @@ mod tests {
         members: &mut BenchMembers,
         form: Form,
         frame: &'f mut [u8],
-    ) -> Result<&'f [u8], crate::members::Error> {
+    ) -> crate::failure::Result<&'f [u8]> {
         members.binding = sealane_seal::Binding::stream("elsewhere");
         (StepCalls::PRODUCT.open)(members, form, frame)
     }

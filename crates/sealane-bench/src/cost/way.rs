@@ -9,22 +9,19 @@ use sealane_seal::{Class, Form, Suite};
 
 /// One choice at each step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CostWay {
-    /// The codec of the body.
-    pub codec: Codec,
-    /// The compression of the body.
-    pub compression: FrameCompression,
+pub(crate) struct CostWay {
+    pub(crate) codec: Codec,
+    pub(crate) compression: FrameCompression,
     /// The class and cipher of the seal; none for an open stream.
-    pub seal: Option<(Class, Suite)>,
-    /// The form of the frame.
-    pub form: Form,
+    pub(crate) seal: Option<(Class, Suite)>,
+    pub(crate) form: Form,
     /// How it goes from the sender to the reader.
-    pub link: CostLink,
+    pub(crate) link: CostLink,
 }
 
 /// How a message goes from the sender to the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CostLink {
+pub(crate) enum CostLink {
     /// Through a ring of slots in memory, over one relay.
     Memory,
     /// By HTTP to a hub that keeps it at this level, and by WebSocket to the reader.
@@ -38,10 +35,11 @@ const fn memory(codec: Codec, class: Class, suite: Suite, form: Form) -> CostWay
 
 impl CostWay {
     /// The way that others are compared with: the usual way of a sealed message.
-    pub const USUAL: CostWay = memory(Codec::Cbor, Class::Group, Suite::Aes256Gcm, Form::Full);
+    pub(crate) const USUAL: CostWay =
+        memory(Codec::Cbor, Class::Group, Suite::Aes256Gcm, Form::Full);
 
     /// The seal of that way.
-    pub const USUAL_SEAL: (Class, Suite) = (Class::Group, Suite::Aes256Gcm);
+    pub(crate) const USUAL_SEAL: (Class, Suite) = (Class::Group, Suite::Aes256Gcm);
 
     const fn over(self, link: CostLink) -> Self {
         Self { link, ..self }
@@ -60,7 +58,7 @@ impl CostWay {
     }
 
     /// Ways in memory: both ends, a link and a relay on one thread.
-    pub fn in_memory() -> Vec<CostWay> {
+    pub(crate) fn in_memory() -> Vec<CostWay> {
         use Class::{Authenticated, Group, Peer, Signed};
         use Codec::{Cbor, Json, MsgPack, MsgPackRecords};
         use Form::{Compact, Full};
@@ -86,7 +84,7 @@ impl CostWay {
     }
 
     /// Ways over a hub that are run.
-    pub fn over_hub() -> Vec<CostWay> {
+    pub(crate) fn over_hub() -> Vec<CostWay> {
         let [memory, os, disk] = Level::ALL.map(CostLink::WebSocket);
         let usual = CostWay::USUAL;
         vec![
@@ -101,7 +99,7 @@ impl CostWay {
 
     /// Ways over a hub whose ends are the first way's, which was measured in memory, and whose
     /// rest is the second's.
-    pub fn composed() -> Vec<(CostWay, CostWay)> {
+    pub(crate) fn composed() -> Vec<(CostWay, CostWay)> {
         let disk = CostLink::WebSocket(Level::Disk);
         let hub = CostWay::USUAL.over(disk);
         let ends = [
@@ -114,7 +112,7 @@ impl CostWay {
 }
 
 /// The compression's name.
-pub fn compression_name(compression: FrameCompression) -> &'static str {
+pub(crate) fn compression_name(compression: FrameCompression) -> &'static str {
     match compression {
         FrameCompression::None => "none",
         FrameCompression::Lz4 => "lz4",
@@ -123,7 +121,7 @@ pub fn compression_name(compression: FrameCompression) -> &'static str {
 }
 
 /// The cipher's short name.
-pub fn suite_name(suite: Suite) -> &'static str {
+pub(crate) fn suite_name(suite: Suite) -> &'static str {
     match suite {
         Suite::Aes256Gcm => "AES-256-GCM",
         Suite::ChaCha20Poly1305 => "ChaCha20",

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sealane_document::agent::{DocumentNeighbour, ExchangeAudience, OutboxScope};
+use sealane_document::agent::{DocumentNeighbour, OutboxScope};
 use sealane_document::{RegisterEntry, ShelfKeeper};
 use sealane_mesh::{
     Config, InterfaceId, Mesh, MeshAddress, MeshInput, MeshMedium, MeshOutput, MeshProvision,
@@ -11,7 +11,8 @@ use sealane_mesh::{
 use sealane_message::DataType;
 use sealane_sim::{BleRate, SimMediumProfile};
 
-use super::{Error, FieldMachine, FieldRadio, FieldUnit};
+use super::{FieldMachine, FieldRadio, FieldUnit};
+use crate::failure::Result;
 use crate::measure::cpu_ns;
 use crate::members::GROUP;
 use crate::team::{TeamMember, TeamSeat};
@@ -42,11 +43,7 @@ pub(crate) struct FieldMeshMachine {
 
 impl FieldMeshMachine {
     /// Starts a machine on its radio.
-    pub(crate) fn start(
-        post: FieldMeshSetup<'_>,
-        slot: u16,
-        keeper: ShelfKeeper,
-    ) -> Result<Self, Error> {
+    pub(crate) fn start(post: FieldMeshSetup<'_>, slot: u16, keeper: ShelfKeeper) -> Result<Self> {
         let context = (u64::from(slot) + 1).to_le_bytes();
         let keys = post.provision.keys(slot, context, 1)?;
         let mut seed = [7; 32];
@@ -68,7 +65,7 @@ impl FieldMeshMachine {
         now: MeshTime,
         data_type: DataType,
         body: &[u8],
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Vec<u8>> {
         self.timed(|machine| {
             let frame = machine.member.write(data_type, body)?;
             machine.settle(now)?;
@@ -91,7 +88,7 @@ impl FieldMeshMachine {
         all.filter(is_line).count()
     }
 
-    fn timed<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    fn timed<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before = cpu_ns();
         let done = work(self);
         self.spent_ns += cpu_ns() - before;
@@ -99,7 +96,7 @@ impl FieldMeshMachine {
         done
     }
 
-    fn take(&mut self, now: MeshTime, input: MeshInput<'_>) -> Result<(), Error> {
+    fn take(&mut self, now: MeshTime, input: MeshInput<'_>) -> Result<()> {
         self.timed(|machine| {
             machine.mesh.take(now, input);
             machine.settle(now)
@@ -107,7 +104,7 @@ impl FieldMeshMachine {
     }
 
     /// Does all that is to be done now.
-    fn settle(&mut self, now: MeshTime) -> Result<(), Error> {
+    fn settle(&mut self, now: MeshTime) -> Result<()> {
         loop {
             let mut is_idle = true;
             while let Some(output) = self.mesh.next_output() {
@@ -121,7 +118,7 @@ impl FieldMeshMachine {
         }
     }
 
-    fn obey(&mut self, output: MeshOutput) -> Result<(), Error> {
+    fn obey(&mut self, output: MeshOutput) -> Result<()> {
         match output {
             MeshOutput::Send { to, unit: bytes, urgency, .. } => {
                 self.outgoing.push_back(FieldUnit { to, bytes, urgency });
@@ -140,7 +137,7 @@ impl FieldMeshMachine {
     }
 
     /// Tells neighbours as much as the mesh has room for; whether there was anything.
-    fn tell(&mut self, now: MeshTime) -> Result<bool, Error> {
+    fn tell(&mut self, now: MeshTime) -> Result<bool> {
         let digest = self.member.agent.told_digest();
         let mut is_told = self.told != digest;
         if is_told {
@@ -151,12 +148,11 @@ impl FieldMeshMachine {
             let now_ms = now.0 / 1000;
             let Some(telling) = self.member.agent.next_telling(now_ms, lot) else { break };
             is_told = true;
-            let to = match telling.to {
-                ExchangeAudience::One(slot) => sealane_mesh::DocumentAudience::One(slot),
-                ExchangeAudience::All { but } => sealane_mesh::DocumentAudience::All { but },
-            };
             let urgency = if telling.is_urgent { SendUrgency::Urgent } else { SendUrgency::Normal };
-            self.mesh.take(now, MeshInput::Documents { to, urgency, message: &telling.message });
+            self.mesh.take(
+                now,
+                MeshInput::Documents { to: telling.to, urgency, message: telling.message.into() },
+            );
         }
         Ok(is_told)
     }
@@ -171,12 +167,12 @@ impl FieldMeshMachine {
 }
 
 impl FieldMachine for FieldMeshMachine {
-    fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<(), Error> {
+    fn heard(&mut self, now: MeshTime, from: usize, unit: &[u8]) -> Result<()> {
         let from = MeshAddress(from as u64);
-        self.take(now, MeshInput::Heard { interface: RADIO, from, unit })
+        self.take(now, MeshInput::Heard { interface: RADIO, from, unit: unit.into() })
     }
 
-    fn tick(&mut self, now: MeshTime) -> Result<(), Error> {
+    fn tick(&mut self, now: MeshTime) -> Result<()> {
         self.take(now, MeshInput::Tick)
     }
 

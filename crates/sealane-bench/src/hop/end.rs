@@ -4,12 +4,34 @@ use std::ops::Range;
 use sealane_frame::{HEAD_ROOM_BYTES, HEADER_BYTES};
 use sealane_link::limits::MAX_UNIT_BYTES;
 use sealane_link::{
-    InterfaceKind, LinkAddress, LinkError, LinkInbox, LinkReady, MeshConfig, PacketBurst,
+    InterfaceKind, IpPrefix, LinkAddress, LinkError, LinkInbox, LinkReady, MeshConfig, PacketBurst,
     RelayLink, TunInterface,
 };
 
 use super::{TURN, link, send};
-use crate::args::HopEnd;
+
+/// An end, and who is at the other.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HopEnd {
+    /// The name of the interface
+    #[arg(long, default_value = "bare0")]
+    interface: String,
+    /// An address of it with the bits of its network
+    #[arg(long = "address", value_name = "PREFIX", required = true, num_args = 1)]
+    addresses: Vec<IpPrefix>,
+    /// Its own address and port, or the interface of raw Ethernet
+    #[arg(long)]
+    link: String,
+    /// The address of the other end
+    #[arg(long)]
+    neighbour: LinkAddress,
+    /// The bytes that the wire carries at once
+    #[arg(long, default_value_t = 1500)]
+    mtu: u16,
+    /// Packet by packet, without the offloads of the interface
+    #[arg(long)]
+    no_offload: bool,
+}
 
 /// The bytes before a packet in a sealed frame of a group with many messages behind it. They are
 /// the frame's header, and an SFrame header with key id and counter of three bytes each.

@@ -3,7 +3,20 @@ use std::io;
 use sealane_link::{LinkAddress, LinkError, LinkInbox, LinkReady, RelayLink};
 
 use super::{TURN, link, rewrite, send};
-use crate::args::HopForward;
+
+/// The two sides of a forwarder.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HopForward {
+    /// Twice: its own address and port, or the interface of raw Ethernet
+    #[arg(long = "link", value_name = "LINK", required = true, num_args = 1)]
+    links: Vec<String>,
+    /// Twice, in the same order: who is at the other end
+    #[arg(long = "neighbour", value_name = "ADDRESS", required = true, num_args = 1)]
+    neighbours: Vec<LinkAddress>,
+    /// The bytes that the wires carry at once
+    #[arg(long, default_value_t = 1500)]
+    mtu: u16,
+}
 
 /// One of two sides.
 #[derive(Debug)]

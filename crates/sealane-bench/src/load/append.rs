@@ -5,116 +5,88 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::client::percentile;
-use super::node::BenchNodeProcess;
-use super::worker::{WorkerOutcome, WorkerProcess, WorkerTask};
-use super::{Error, LoadOptions, LoadRow};
-use crate::programs::BenchPrograms;
+use super::worker::{WorkerOutcome, WorkerTask};
+use super::{LoadRow, LoadedHub};
+use crate::failure::{BenchFailure, Result};
+use crate::process::folder;
 
 /// Appends together: connections times batch.
 const GROUPS: [(usize, usize); 5] = [(1, 1), (64, 1), (1, 100), (1, 1000), (4, 1000)];
 
-pub(super) async fn run(
-    programs: &BenchPrograms,
-    options: &LoadOptions,
+pub(super) async fn run<'a>(
+    hub: &impl Fn(&'static str) -> Result<LoadedHub<'a>>,
     add: &mut impl FnMut(Vec<LoadRow>),
-) -> Result<(), Error> {
+) -> Result<()> {
     for (connections, size) in GROUPS {
         for level in ["disk", "os", "memory"] {
             if level != "disk" && size == 1 && connections == 1 {
                 continue;
             }
-            let row = one(programs, options, level, connections, size).await?;
-            if level == "disk" {
-                add(beside_floor(options, row, connections * size)?);
-            } else {
-                add(vec![row]);
-            }
+            add(one(&hub(level)?, connections, size).await?);
         }
     }
     Ok(())
 }
 
-async fn one(
-    programs: &BenchPrograms,
-    options: &LoadOptions,
-    level: &'static str,
-    connections: usize,
-    size: usize,
-) -> Result<LoadRow, Error> {
-    let data = super::deliver::folder(options)?;
-    let node = BenchNodeProcess::start(programs, data.path(), level)?;
+/// The row; on a disk, the floor as well, in the groups that the row could form.
+async fn one(node: &LoadedHub<'_>, connections: usize, size: usize) -> Result<Vec<LoadRow>> {
+    let options = node.options;
     // Retention runs meanwhile, as it does where messages come day and night.
-    let client = sealane::Client::connect(&node.address)?;
-    client.configure("load/append").max_count(100_000).await?;
+    node.client.configure("load/append").max_count(100_000).await?;
     let before = node.cpu_s();
     let topic = "load/append".to_owned();
-    let (bytes, each) = (options.envelope_bytes, options.each);
+    let (bytes, each) = (options.size, options.each);
     let work = WorkerTask::Append { topic, connections, size, bytes, each };
-    let seen = WorkerProcess::start(programs, &node.address, &work)?.finish().await?;
-    let what = if size == 1 { "append single".into() } else { format!("append batches of {size}") };
-    Ok(LoadRow {
-        name: what,
-        level,
-        codec: "json".into(),
-        connections,
+    let seen: WorkerOutcome = work.start(node.programs, &node.hub)?.finish().await?;
+    let name = if size == 1 { "append single".into() } else { format!("append batches of {size}") };
+    let mut row = node.row(name, &seen, before);
+    (row.connections, row.latency_us) = (connections, Some((seen.p50_us, seen.p99_us)));
+    row.note = "retention running".into();
+    if node.level != "disk" {
+        return Ok(vec![row]);
+    }
+    let data = folder(options.data.as_deref())?;
+    let each = options.each.min(Duration::from_secs(2));
+    let group = connections * size;
+    let seen = raw_appends(data.path(), group, options.size, each)?;
+    let floor = LoadRow {
+        name: format!("raw append + fdatasync, groups of {group}"),
+        level: "disk",
+        codec: "-".into(),
         count: seen.count,
         seconds: seen.seconds,
-        node_cpu_s: node.cpu_s() - before,
         latency_us: Some((seen.p50_us, seen.p99_us)),
-        note: "retention running".into(),
-    })
-}
-
-/// The row, and the floor measured right before it, in the groups that the row could form.
-fn beside_floor(
-    options: &LoadOptions,
-    mut row: LoadRow,
-    group: usize,
-) -> Result<Vec<LoadRow>, Error> {
-    let data = super::deliver::folder(options)?;
-    let each = options.each.min(Duration::from_secs(2));
-    let floor = raw_appends(data.path(), group, options.envelope_bytes, each)?;
+        note: "the floor".into(),
+        ..LoadRow::default()
+    };
     let share = row.rate() / floor.rate() * 100.0;
     row.note = format!("{share:.0} % of raw; {}", row.note);
     Ok(vec![floor, row])
 }
 
 /// Appends `group` records of `bytes` to a plain file and syncs it, again and again.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn raw_appends(
+pub(crate) fn raw_appends(
     folder: &Path,
     group: usize,
     bytes: usize,
     each: Duration,
-) -> Result<LoadRow, Error> {
-    let path = folder.join("raw");
-    let mut file = std::fs::File::create(&path).map_err(Error::io("making the raw file"))?;
+) -> Result<WorkerOutcome> {
+    let file = std::fs::File::create(folder.join("raw"));
+    let mut file = file.map_err(BenchFailure::io("making the raw file"))?;
     let records = vec![b'x'; group * bytes];
     let append = || {
-        file.write_all(&records).map_err(Error::io("writing the raw file"))?;
-        file.sync_data().map_err(Error::io("syncing the raw file"))
+        let written = file.write_all(&records).and_then(|()| file.sync_data());
+        written.map_err(BenchFailure::io("writing the raw file"))
     };
     let seen = again_and_again(each, append)?;
-    Ok(LoadRow {
-        name: format!("raw append + fdatasync, groups of {group}"),
-        level: "disk",
-        codec: "-".into(),
-        connections: 0,
-        count: seen.count * group as u64,
-        seconds: seen.seconds,
-        node_cpu_s: 0.0,
-        latency_us: Some((seen.p50_us, seen.p99_us)),
-        note: "the floor".into(),
-    })
+    Ok(WorkerOutcome { count: seen.count * group as u64, ..seen })
 }
 
 /// Does something for a while, and says how often it was done and how long one time took.
-pub(crate) fn again_and_again<E>(
+pub(crate) fn again_and_again(
     each: Duration,
-    mut step: impl FnMut() -> Result<(), E>,
-) -> Result<WorkerOutcome, E> {
+    mut step: impl FnMut() -> Result<()>,
+) -> Result<WorkerOutcome> {
     let (start, mut latencies) = (Instant::now(), Vec::new());
     while start.elapsed() < each {
         let sent = Instant::now();

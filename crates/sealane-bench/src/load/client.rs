@@ -7,15 +7,14 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane::{Client, Value};
 use sealane_codec::Codec;
 use sealane_protocol::{AckMark, Op, ServerFrame};
-use tokio::net::TcpStream;
+use serde::{Deserialize, Serialize};
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-use super::Error;
+use super::worker::{BenchSocket, open_socket};
+use crate::failure::{BenchFailure, Result};
 
 /// How deliveries are acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AckMode {
     /// Not at all: a reader.
     None,
@@ -44,7 +43,7 @@ impl ReaderTally {
 }
 
 pub(crate) struct LoadReader {
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    socket: BenchSocket,
     codec: Codec,
     acks: AckMode,
 }
@@ -59,16 +58,14 @@ impl LoadReader {
         query: &str,
         codec: Codec,
         acks: AckMode,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let url = format!("ws://{address}/v1/subscribe?codec={}&{query}", codec.name());
-        let config = WebSocketConfig::default().read_buffer_size(64 << 10);
-        let opened = connect_async_with_config(url, Some(config), true).await;
-        let (socket, _) = opened.map_err(|_| Error::Process("reader"))?;
+        let socket = open_socket(url, 64 << 10).await?;
         Ok(Self { socket, codec, acks })
     }
 
     /// Reads until `count` deliveries came, or until `end`.
-    pub(crate) async fn read(&mut self, count: u64, end: Instant) -> Result<ReaderTally, Error> {
+    pub(crate) async fn read(&mut self, count: u64, end: Instant) -> Result<ReaderTally> {
         let mut seen = ReaderTally::default();
         let mut granted = 0;
         self.grant(WINDOW * 2, &mut granted).await?;
@@ -80,8 +77,8 @@ impl LoadReader {
             let mut frame = frame;
             // Frames that have come already are taken before anything is sent.
             loop {
-                let message = frame.ok_or(Error::Process("reader"))?;
-                let message = message.map_err(|_| Error::Process("reader"))?;
+                let message = frame.ok_or_else(|| BenchFailure::broken("a reader"))?;
+                let message = message.map_err(|_| BenchFailure::broken("a reader"))?;
                 self.take(message, &mut seen).await?;
                 match self.socket.next().now_or_never() {
                     Some(next) => frame = next,
@@ -91,22 +88,22 @@ impl LoadReader {
             if granted - seen.count.min(granted) < WINDOW {
                 self.grant(WINDOW, &mut granted).await?;
             }
-            self.socket.flush().await.map_err(|_| Error::Process("reader"))?;
+            self.socket.flush().await.map_err(|_| BenchFailure::broken("a reader"))?;
         }
         Ok(seen)
     }
 
-    async fn grant(&mut self, credit: u64, granted: &mut u64) -> Result<(), Error> {
+    async fn grant(&mut self, credit: u64, granted: &mut u64) -> Result<()> {
         *granted += credit;
         self.feed(&Op::Credit(credit)).await?;
-        self.socket.flush().await.map_err(|_| Error::Process("reader"))
+        self.socket.flush().await.map_err(|_| BenchFailure::broken("a reader"))
     }
 
-    async fn take(&mut self, message: Message, seen: &mut ReaderTally) -> Result<(), Error> {
+    async fn take(&mut self, message: Message, seen: &mut ReaderTally) -> Result<()> {
         let bytes = match message {
             Message::Text(text) => Bytes::from(text),
             Message::Binary(bytes) => bytes,
-            Message::Close(_) => return Err(Error::Process("reader")),
+            Message::Close(_) => return Err(BenchFailure::broken("a reader")),
             _ => return Ok(()),
         };
         seen.bytes += bytes.len() as u64;
@@ -122,14 +119,15 @@ impl LoadReader {
                 AckMode::Range => {}
             }
         }
-        let frame = ServerFrame::read(self.codec, &bytes).map_err(|_| Error::Process("reader"))?;
+        let frame =
+            ServerFrame::read(self.codec, &bytes).map_err(|_| BenchFailure::broken("a reader"))?;
         let (first, last, count) = match &frame {
             ServerFrame::Deliver(one) => (one.offset, one.offset, 0),
             ServerFrame::Batch(all) => match (all.first(), all.last()) {
                 (Some(first), Some(last)) => (first.offset, last.offset, all.len() as u64),
                 _ => return Ok(()),
             },
-            ServerFrame::Error(_) => return Err(Error::Process("reader")),
+            ServerFrame::Error(_) => return Err(BenchFailure::broken("a reader")),
             _ => return Ok(()),
         };
         seen.count += count;
@@ -140,7 +138,7 @@ impl LoadReader {
         Ok(())
     }
 
-    async fn feed(&mut self, op: &Op) -> Result<(), Error> {
+    async fn feed(&mut self, op: &Op) -> Result<()> {
         let mut frame = Vec::with_capacity(48);
         op.write(self.codec, &mut frame);
         let message = match String::from_utf8(frame) {
@@ -148,7 +146,7 @@ impl LoadReader {
             Ok(text) => Message::binary(text.into_bytes()),
             Err(error) => Message::binary(error.into_bytes()),
         };
-        self.socket.feed(message).await.map_err(|_| Error::Process("reader"))
+        self.socket.feed(message).await.map_err(|_| BenchFailure::broken("a reader"))
     }
 }
 
@@ -217,7 +215,7 @@ pub(crate) async fn publish(
     size: usize,
     envelope_bytes: usize,
     end: Instant,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let mut sent = 0;
     while sent < count && Instant::now() < end {
         let wanted = (count - sent).min(size as u64);

@@ -8,16 +8,15 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use sealane_codec::Codec;
 use sealane_message::Topic;
 use sealane_protocol::{NumberRange, PublishFrame, PublishItem, write_publish};
-use tokio::net::TcpStream;
+use serde::{Deserialize, Serialize};
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-use super::Error;
 use super::client::ReaderTally;
+use super::worker::{BenchSocket, open_socket};
+use crate::failure::{BenchFailure, Result};
 
 /// How a publisher sends its messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublishPipeline {
     /// Messages that may be unanswered, if the hub gives credit for as many.
     pub(crate) window: u64,
@@ -26,7 +25,7 @@ pub(crate) struct PublishPipeline {
 }
 
 pub(crate) struct LoadPublisher {
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    socket: BenchSocket,
     topic: Topic,
     envelope: Vec<u8>,
     /// The credit that the hub gives now.
@@ -39,12 +38,10 @@ pub(crate) struct LoadPublisher {
 }
 
 impl LoadPublisher {
-    pub(crate) async fn open(address: &str, topic: &str, envelope: Vec<u8>) -> Result<Self, Error> {
-        let topic = topic.parse().map_err(|_| Error::Process("publisher"))?;
+    pub(crate) async fn open(address: &str, topic: &str, envelope: Vec<u8>) -> Result<Self> {
+        let topic = topic.parse().map_err(|_| BenchFailure::broken("a publisher"))?;
         let url = format!("ws://{address}/v1/publish?codec=json");
-        let config = WebSocketConfig::default().read_buffer_size(64 << 10);
-        let opened = connect_async_with_config(url, Some(config), true).await;
-        let (socket, _) = opened.map_err(|_| Error::Process("publisher"))?;
+        let socket = open_socket(url, 64 << 10).await?;
         let (unanswered, seen) = (VecDeque::new(), ReaderTally::default());
         Ok(Self { socket, topic, envelope, credit: 0, credit_bytes: 0, sent: 0, unanswered, seen })
     }
@@ -54,7 +51,7 @@ impl LoadPublisher {
         mut self,
         pipeline: PublishPipeline,
         end: Instant,
-    ) -> Result<ReaderTally, Error> {
+    ) -> Result<ReaderTally> {
         loop {
             let now = Instant::now();
             while now < end && self.room(pipeline) > 0 {
@@ -63,12 +60,12 @@ impl LoadPublisher {
             if now >= end && self.unanswered.is_empty() {
                 return Ok(self.seen);
             }
-            self.socket.flush().await.map_err(|_| Error::Process("publisher"))?;
+            self.socket.flush().await.map_err(|_| BenchFailure::broken("a publisher"))?;
             let mut frame = self.socket.next().await;
             // Frames that have come already are taken before anything is sent.
             loop {
-                let message = frame.ok_or(Error::Process("publisher"))?;
-                self.take(message.map_err(|_| Error::Process("publisher"))?)?;
+                let message = frame.ok_or_else(|| BenchFailure::broken("a publisher"))?;
+                self.take(message.map_err(|_| BenchFailure::broken("a publisher"))?)?;
                 match self.socket.next().now_or_never() {
                     Some(next) => frame = next,
                     None => break,
@@ -85,7 +82,7 @@ impl LoadPublisher {
     }
 
     /// Sends a frame of at most so many messages, as far as the credit goes.
-    async fn send(&mut self, count: u64) -> Result<(), Error> {
+    async fn send(&mut self, count: u64) -> Result<()> {
         let (mut items, mut size) = (Vec::new(), 0);
         let now = Instant::now();
         while (items.len() as u64) < count && self.credit_bytes > 0 {
@@ -99,8 +96,8 @@ impl LoadPublisher {
         }
         let mut frame = Vec::with_capacity(size + 32);
         write_publish(Codec::Json, items.iter().map(Vec::as_slice), &mut frame);
-        let text = String::from_utf8(frame).map_err(|_| Error::Process("publisher"))?;
-        self.socket.feed(Message::text(text)).await.map_err(|_| Error::Process("publisher"))
+        let text = String::from_utf8(frame).map_err(|_| BenchFailure::broken("a publisher"))?;
+        self.socket.feed(Message::text(text)).await.map_err(|_| BenchFailure::broken("a publisher"))
     }
 
     fn item(&self, n: u64) -> Vec<u8> {
@@ -110,21 +107,21 @@ impl LoadPublisher {
         out
     }
 
-    fn take(&mut self, message: Message) -> Result<(), Error> {
+    fn take(&mut self, message: Message) -> Result<()> {
         let frame = match message {
             Message::Text(text) => Bytes::from(text),
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
-            _ => return Err(Error::Process("publisher")),
+            _ => return Err(BenchFailure::broken("a publisher")),
         };
         let frame = PublishFrame::read(Codec::Json, &frame);
-        match frame.map_err(|_| Error::Process("publisher"))? {
+        match frame.map_err(|_| BenchFailure::broken("a publisher"))? {
             PublishFrame::Credit { messages, bytes } => {
                 self.credit += messages;
                 self.credit_bytes += bytes as i64;
             }
             PublishFrame::Published(placed) => self.answered(placed.numbers),
             PublishFrame::Refused(_) | PublishFrame::Error(_) => {
-                return Err(Error::Process("publisher"));
+                return Err(BenchFailure::broken("a publisher"));
             }
             _ => {}
         }

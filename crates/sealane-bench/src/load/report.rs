@@ -1,62 +1,45 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The measurements, and their machine.
-#[derive(Debug, Clone)]
-pub struct LoadReport {
-    /// The machine and the program.
-    pub machine: BenchHost,
-    /// The rows, in the order in which they ran.
-    pub rows: Vec<LoadRow>,
-}
+use serde::Serialize;
+use serde_json::json;
 
 /// The head of every result.
-#[derive(Debug, Clone)]
-pub struct BenchHost {
-    /// The CPU's name.
-    pub cpu: String,
-    /// Its cores.
-    pub cores: usize,
-    /// The kernel's release.
-    pub kernel: String,
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BenchHost {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) kernel: String,
     /// The commit that was measured, or `unknown`.
-    pub commit: String,
-    /// Unix seconds.
-    pub time_s: u64,
+    pub(crate) commit: String,
+    /// How this program was built: `ship` as it is shipped, `release`, or `debug`, whose figures
+    /// say little.
+    pub(crate) build: &'static str,
+    pub(crate) time_s: u64,
 }
 
 /// One measurement.
 #[derive(Debug, Clone, Default)]
-pub struct LoadRow {
-    /// The measurement.
-    pub name: String,
+pub(crate) struct LoadRow {
+    pub(crate) name: String,
     /// The level of the stream; `-` where nothing is stored.
-    pub level: &'static str,
+    pub(crate) level: &'static str,
     /// The codec of the connections.
-    pub codec: String,
-    /// Connections.
-    pub connections: usize,
-    /// Messages or deliveries.
-    pub count: u64,
-    /// Seconds that it took.
-    pub seconds: f64,
+    pub(crate) codec: String,
+    pub(crate) connections: usize,
+    pub(crate) count: u64,
+    pub(crate) seconds: f64,
     /// Seconds of CPU that the node spent; 0 where there is none.
-    pub node_cpu_s: f64,
+    pub(crate) node_cpu_s: f64,
     /// Median and 99th percentile, in microseconds, where single things were timed.
-    pub latency_us: Option<(f64, f64)>,
-    /// A further note.
-    pub note: String,
-}
-
-impl LoadReport {
-    pub(super) fn new() -> Self {
-        Self { machine: BenchHost::here(), rows: Vec::new() }
-    }
+    pub(crate) latency_us: Option<(f64, f64)>,
+    pub(crate) note: String,
 }
 
 impl BenchHost {
     /// This machine.
-    pub fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let cpu = read("/proc/cpuinfo");
         let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name"));
@@ -67,41 +50,44 @@ impl BenchHost {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             commit: env!("SEALANE_COMMIT").to_owned(),
+            build: env!("SEALANE_PROFILE"),
             time_s: since.as_secs(),
         }
     }
 }
 
-impl BenchHost {
-    /// How this program was built: `ship` as it is shipped, `release`, or `debug`, whose figures
-    /// say little.
-    pub fn build() -> &'static str {
-        env!("SEALANE_PROFILE")
-    }
-}
-
 impl fmt::Display for BenchHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cpu, cores, kernel, commit, .. } = self;
-        let build = Self::build();
+        let Self { cpu, cores, kernel, commit, build, .. } = self;
         write!(f, "{cpu}, {cores} cores, Linux {kernel}, commit {commit}, {build} build")
     }
 }
 
 impl LoadRow {
+    /// The row for programs.
+    pub(crate) fn record(&self) -> impl Serialize {
+        let (p50, p99) = self.latency_us.unwrap_or_default();
+        json!({
+            "name": self.name, "level": self.level, "codec": self.codec,
+            "connections": self.connections, "count": self.count, "seconds": self.seconds,
+            "perSecond": self.rate(), "perCore": self.rate_per_core(),
+            "p50Us": p50, "p99Us": p99, "note": self.note,
+        })
+    }
+
     /// Messages or deliveries a second.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         if self.seconds > 0.0 { self.count as f64 / self.seconds } else { 0.0 }
     }
 
     /// Messages or deliveries for each second of CPU that the node spent.
-    pub fn rate_per_core(&self) -> Option<f64> {
+    pub(crate) fn rate_per_core(&self) -> Option<f64> {
         (self.node_cpu_s > 0.0).then(|| self.count as f64 / self.node_cpu_s)
     }
 
     /// The heads of the columns of a row's text form.
-    pub const HEAD: &str = "what                                      level   codec    conns       \
-        count         /s  /s per core    p50 us    p99 us  note";
+    pub(crate) const HEAD: &str = "what                                      level   codec    \
+        conns       count         /s  /s per core    p50 us    p99 us  note";
 }
 
 impl fmt::Display for LoadRow {

@@ -2,19 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use sealane::{Client, GroupTag, Value};
+use sealane::{GroupTag, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_protocol::SealedEnvelope;
 use sealane_seal::{Binding, Epoch, EpochSecret, Epochs, Group, History, Sealer, Slot, Suite};
 
 use super::client::AckMode;
-use super::deliver::folder;
-use super::node::BenchNodeProcess;
-use super::worker::{WorkerProcess, WorkerTask};
-use super::{Error, LoadOptions, LoadRow};
+use super::worker::{WorkerOutcome, WorkerTask};
+use super::{LoadRow, LoadedHub};
+use crate::failure::{BenchFailure, Result};
 use crate::members::{self, GROUP_ID};
-use crate::programs::BenchPrograms;
 
 const GROUP: GroupTag = GroupTag::from_bytes([9; 4]);
 /// The stream that sealed messages are kept in, and bound to.
@@ -74,38 +72,29 @@ struct SealedSource {
     batch: Vec<Vec<u8>>,
 }
 
-pub(super) async fn run(
-    programs: &BenchPrograms,
-    options: &LoadOptions,
+pub(super) async fn run<'a>(
+    hub: &impl Fn(&'static str) -> Result<LoadedHub<'a>>,
     add: &mut impl FnMut(Vec<LoadRow>),
-) -> Result<(), Error> {
+) -> Result<()> {
     for shape in &SHAPES {
         for bytes in BODIES {
-            add(compare(programs, options, shape, bytes).await?);
+            add(compare(&hub("os")?, shape, bytes).await?);
         }
     }
     Ok(())
 }
 
-async fn compare(
-    programs: &BenchPrograms,
-    options: &LoadOptions,
-    shape: &SealedShape,
-    bytes: usize,
-) -> Result<Vec<LoadRow>, Error> {
-    let data = folder(options)?;
-    let node = BenchNodeProcess::start(programs, data.path(), "os")?;
-    let client = Client::connect(&node.address)?;
+async fn compare(node: &LoadedHub<'_>, shape: &SealedShape, bytes: usize) -> Result<Vec<LoadRow>> {
     let sources = [open(shape.codec, bytes), sealed(shape.codec, bytes)?];
     for source in &sources {
-        let make = client.configure(&source.topic).max_count(200_000);
+        let make = node.client.configure(&source.topic).max_count(200_000);
         source.sealed.iter().fold(make, |make, group| make.sealed(*group)).await?;
     }
     let mut rounds: [Vec<SealedRound>; 2] = Default::default();
     // The first round warms up.
     for number in 0..=ROUNDS {
         for (rounds, source) in rounds.iter_mut().zip(&sources) {
-            let came = round(programs, options, &node, &client, shape, source).await?;
+            let came = round(node, shape, source).await?;
             if number > 0 {
                 rounds.push(came);
             }
@@ -143,42 +132,25 @@ fn shares(open: &[SealedRound], sealed: &[SealedRound]) -> String {
 
 /// Everybody reads what one publisher enqueues for a while.
 async fn round(
-    programs: &BenchPrograms,
-    options: &LoadOptions,
-    node: &BenchNodeProcess,
-    client: &Client,
+    node: &LoadedHub<'_>,
     shape: &SealedShape,
     source: &SealedSource,
-) -> Result<SealedRound, Error> {
-    let each = options.each / 2;
-    let work = WorkerTask::Read {
-        query: format!("stream={}&{}", source.topic, shape.query),
-        connections: options.readers,
-        codecs: shape.codec.name().into(),
-        acks: shape.acks,
-        count: u64::MAX,
-        end_ms: (each + Duration::from_millis(200)).as_millis() as u64,
-    };
-    let mut readers = WorkerProcess::start(programs, &node.address, &work)?;
-    readers.ready().await?;
+) -> Result<SealedRound> {
+    let (each, readers) = (node.options.each / 2, node.options.readers);
+    let query = format!("stream={}&{}", source.topic, shape.query);
+    let work = WorkerTask::read(&query, readers, shape.acks, each + Duration::from_millis(200));
+    let reading = node.readers(&work.in_codecs(shape.codec.name())).await?;
     let (end, before) = (Instant::now() + each, node.cpu_s());
     while Instant::now() < end {
-        client.publish_batch(&source.topic, shape.codec, &source.batch).await?;
-        let info = client.stream(&source.topic).await?;
+        node.client.publish_batch(&source.topic, shape.codec, &source.batch).await?;
+        let info = node.client.stream(&source.topic).await?;
         if info.lag() > Some(20_000) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-    let seen = readers.finish().await?;
-    let row = LoadRow {
-        level: "os",
-        codec: shape.codec.name().into(),
-        connections: options.readers,
-        count: seen.count,
-        seconds: seen.seconds,
-        node_cpu_s: node.cpu_s() - before,
-        ..LoadRow::default()
-    };
+    let seen: WorkerOutcome = reading.finish().await?;
+    let row = node.row("", &seen, before);
+    let row = LoadRow { codec: shape.codec.name().into(), connections: readers, ..row };
     Ok(SealedRound { row, bytes: seen.bytes })
 }
 
@@ -209,14 +181,13 @@ fn open(codec: Codec, bytes: usize) -> SealedSource {
 }
 
 /// The same bodies, really sealed: class C, MessagePack within.
-fn sealed(codec: Codec, bytes: usize) -> Result<SealedSource, Error> {
-    let failed = |_| Error::Process("sealing");
+fn sealed(codec: Codec, bytes: usize) -> Result<SealedSource> {
     let group = Group::new(GROUP_ID, Suite::Aes256Gcm);
     let secret = EpochSecret::new([1; 32]);
     let epochs = Epochs::new(group.id(), History::Kept, Epoch(0), secret);
-    let slot = Slot::new(1).ok_or(Error::Process("sealing"))?;
-    let context = members::draw_context().map_err(Error::io("randomness"))?;
-    let mut sealer = Sealer::new(group, slot, context, &epochs, 0).map_err(failed)?;
+    let slot = Slot::new(1).ok_or_else(|| BenchFailure::broken("sealing"))?;
+    let context = members::draw_context()?;
+    let mut sealer = Sealer::new(group, slot, context, &epochs, 0)?;
     let source = PeerTag::from_hash([3; 8]);
     let fields =
         HeaderFields { codec: Codec::MsgPack as u8, ..HeaderFields::new(GROUP, source, 1) };
@@ -224,8 +195,7 @@ fn sealed(codec: Codec, bytes: usize) -> Result<SealedSource, Error> {
     let mut batch = Vec::with_capacity(BATCH);
     let body = envelope(Codec::MsgPack, bytes);
     for _ in 0..count(bytes) {
-        let frame = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf);
-        let frame = frame.map_err(|_| Error::Process("sealing"))?;
+        let frame = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf)?;
         let mut out = Vec::with_capacity(frame.len() + 64);
         SealedEnvelope { id: None, frame: (&*frame).into() }.write(codec, &mut out);
         batch.push(out);

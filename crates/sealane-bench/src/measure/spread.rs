@@ -10,6 +10,11 @@ pub struct FigureSpread {
 }
 
 impl FigureSpread {
+    /// Of a figure that was measured once.
+    pub(crate) fn single(value: f64) -> Self {
+        Self { low: value, median: value, high: value }
+    }
+
     /// Of these rounds, which are sorted by it.
     pub fn of(rounds: &mut [f64]) -> Self {
         rounds.sort_by(f64::total_cmp);

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use serde::Serialize;
+use serde_json::json;
+
 use super::{RaceRow, RaceSide};
 
 /// A demand on one side of a heat.
@@ -37,8 +40,9 @@ impl DemandRule {
 }
 
 /// The quantity that a demand is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DemandMeasure {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum DemandMeasure {
     /// Our rate divided by theirs.
     Rate,
     /// The same of what is done in a second of the server's CPU.
@@ -49,39 +53,32 @@ pub enum DemandMeasure {
     CpuUs,
 }
 
-impl DemandMeasure {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            DemandMeasure::Rate => "rate",
-            DemandMeasure::RatePerCore => "ratePerCore",
-            DemandMeasure::P50AboveUs => "p50AboveUs",
-            DemandMeasure::CpuUs => "cpuUs",
-        }
-    }
-}
-
 /// A demand on a row of a heat, and its result.
 #[derive(Debug, Clone)]
-pub struct RaceDemand {
-    /// Our row.
-    pub ours: String,
+pub(crate) struct RaceDemand {
+    ours: String,
     /// The row that it stands beside; none: it stands alone.
-    pub theirs: Option<String>,
-    /// The quantity that is compared.
-    pub measure: DemandMeasure,
-    /// The measured value.
-    pub value: f64,
+    theirs: Option<String>,
+    measure: DemandMeasure,
+    value: f64,
     /// The least or the most that was demanded; none: nothing was.
-    pub bound: Option<f64>,
+    bound: Option<f64>,
 }
 
 impl RaceDemand {
-    /// Whether it was met.
-    pub fn is_met(&self) -> bool {
+    fn is_met(&self) -> bool {
         self.bound.is_none_or(|bound| match self.measure {
             DemandMeasure::Rate | DemandMeasure::RatePerCore => self.value >= bound,
             DemandMeasure::P50AboveUs | DemandMeasure::CpuUs => self.value <= bound,
+        })
+    }
+
+    /// The demand for programs.
+    pub(crate) fn record(&self) -> impl Serialize {
+        json!({
+            "ours": self.ours, "theirs": self.theirs, "measure": self.measure,
+            "value": self.value, "demanded": self.bound,
+            "met": self.bound.map(|_| self.is_met()),
         })
     }
 }

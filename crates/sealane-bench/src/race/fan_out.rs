@@ -4,25 +4,19 @@
 //! Bursts are published when the last one has reached everybody, because Centrifugo cuts off who
 //! is too slow, and a node waits.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
-use tokio::net::TcpStream;
-use tokio::process::Command;
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-use super::Error;
 use super::heat::{AFTER, LapEffort, LapSetup, RaceLap};
 use super::ours::envelope;
-use super::server::{RaceServer, folder};
-use crate::load::node::BenchNodeProcess;
-use crate::load::worker::{connect, exchange, post};
+use crate::failure::{BenchFailure, Result};
+use crate::load::worker::{BenchSocket, connect, exchange, open_socket, post};
+use crate::process::{BenchClientProcess, BenchServer};
 
 /// Messages of one burst, which is one request.
 const BURST: usize = 20;
@@ -37,70 +31,60 @@ const TOPIC: &str = "race/run";
 /// Credit that a reader of a node gets at its start; half of what a connection may hold.
 const CREDIT: u64 = sealane_protocol::limits::MAX_CREDIT / 2;
 
-type FanOutSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
-
 /// Many readers of a node.
 pub(super) async fn sealane(
     track: &LapSetup<'_>,
     batch: usize,
     effort: LapEffort,
-) -> Result<RaceLap, Error> {
-    let data = folder(track.data)?;
-    let node = BenchNodeProcess::start(track.programs, data.path(), "memory")?;
-    let seen = run(track, &node.address, &batch.to_string(), effort, || node.cpu_s()).await?;
-    Ok(RaceLap { resident_bytes: node.resident_bytes(), ..seen })
+) -> Result<RaceLap> {
+    let node = BenchServer::hub(track.programs, track.data, "memory")?;
+    run(track, &node, &batch.to_string(), effort).await
 }
 
 /// Many subscribers of Centrifugo.
-pub(super) async fn centrifugo(track: &LapSetup<'_>, effort: LapEffort) -> Result<RaceLap, Error> {
-    let missing = || Error::Peer { peer: "centrifugo".into(), said: "it is not there".into() };
+pub(super) async fn centrifugo(track: &LapSetup<'_>, effort: LapEffort) -> Result<RaceLap> {
+    let missing = || BenchFailure::said("centrifugo", "it is not there");
     let program = track.peers.centrifugo.as_deref().ok_or_else(missing)?;
-    let server = RaceServer::start(program, track.data, |port, _| {
+    let server = BenchServer::peer(program, track.data, |port, _| {
         let text = format!(
             r#"{{"address":"127.0.0.1","port":{port},"client_insecure":true,
 "api_insecure":true,"allowed_origins":["*"],"log_level":"error"}}"#
         );
         ("config.json", text)
     })?;
-    let seen = run(track, &server.address, "centrifugo", effort, || server.cpu_s()).await?;
-    Ok(RaceLap { resident_bytes: server.resident_bytes(), ..seen })
+    run(track, &server, "centrifugo", effort).await
 }
 
 /// Starts the clients, and counts the server's CPU from when all are there.
 async fn run(
     track: &LapSetup<'_>,
-    address: &str,
+    server: &BenchServer,
     peer: &str,
     effort: LapEffort,
-    cpu_s: impl Fn() -> f64,
-) -> Result<RaceLap, Error> {
+) -> Result<RaceLap> {
     let numbers = [track.subscribers as u64, track.body as u64, effort.each.as_millis() as u64];
-    let child = Command::new(&track.programs.bench)
-        .args(["race-client", address, peer])
-        .args(numbers.map(|number| number.to_string()))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn();
-    let mut child = child.map_err(Error::io("starting the clients"))?;
-    let mut out = child.stdout.take().ok_or(Error::Client("no output"))?;
-    let mut word = [0; 6];
-    let ready = tokio::io::AsyncReadExt::read_exact(&mut out, &mut word).await;
-    let before = cpu_s();
-    child.stdout = Some(out);
-    let output = child.wait_with_output().await.map_err(Error::io("reading the clients"))?;
-    if ready.is_err() || !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.lines().next().unwrap_or("the clients ended early").to_owned();
-        return Err(Error::Peer { peer: "sealane-bench race-client".into(), said });
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let numbers: Vec<f64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-    let &[count, seconds] = numbers.as_slice() else { return Err(Error::Client("no figure")) };
+    let [subscribers, body, each] = numbers.map(|number| number.to_string());
+    let words = ["race-client", &server.address, peer, &subscribers, &body, &each];
+    let mut clients = BenchClientProcess::start(track.programs, &words)?;
+    let ready = clients.ready().await;
+    let before = server.process.cpu_s();
+    // Where the clients were not ready, this says why.
+    let line = clients.last_line().await?;
+    ready?;
+    let numbers: Vec<f64> = line.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    let &[count, seconds] = numbers.as_slice() else { return Err(client("gave no figure")) };
     tokio::time::sleep(AFTER).await;
-    let (count, cpu_s) = (count as u64, cpu_s() - before);
-    Ok(RaceLap { count, seconds, cpu_s, ..RaceLap::default() })
+    Ok(RaceLap {
+        count: count as u64,
+        seconds,
+        cpu_s: server.process.cpu_s() - before,
+        resident_bytes: server.process.resident_bytes(),
+        ..RaceLap::default()
+    })
+}
+
+fn client(said: &str) -> BenchFailure {
+    BenchFailure::said("the clients", said)
 }
 
 /// The deliveries that all readers have seen.
@@ -113,16 +97,13 @@ struct FanOutTotals {
 }
 
 /// The body of a hidden verb: opens the connections, publishes, and prints deliveries and seconds.
-///
-/// # Errors
-/// [`Error`] where the server refuses or loses something.
-pub async fn work(arguments: &[String]) -> Result<(), Error> {
-    let [address, peer, subscribers, body, each_ms] = arguments else {
-        return Err(Error::Client("five words are needed"));
-    };
-    let number = |text: &String| text.parse::<u64>().map_err(|_| Error::Client("no number"));
-    let (subscribers, body) = (number(subscribers)?, number(body)? as usize);
-    let each = Duration::from_millis(number(each_ms)?);
+pub(crate) async fn work(
+    address: &str,
+    peer: &str,
+    subscribers: u64,
+    body: usize,
+    each: Duration,
+) -> Result<()> {
     let peer = FanOutPeer::of(address, peer);
     let mut publisher = connect(address).await?;
     // A stream has to be there before it can be read.
@@ -149,11 +130,11 @@ pub async fn work(arguments: &[String]) -> Result<(), Error> {
 }
 
 /// Waits until everybody has everything.
-async fn reached(board: &FanOutTotals) -> Result<(), Error> {
+async fn reached(board: &FanOutTotals) -> Result<()> {
     let all = async {
         loop {
             if board.failed.load(Ordering::Relaxed) > 0 {
-                return Err(Error::Client("a reader was cut off"));
+                return Err(client("a reader was cut off"));
             }
             let wanted = board.wanted.load(Ordering::Relaxed);
             if board.count.load(Ordering::Relaxed) >= wanted {
@@ -162,12 +143,12 @@ async fn reached(board: &FanOutTotals) -> Result<(), Error> {
             board.reached.notified().await;
         }
     };
-    let late = |_| Error::Client("a burst did not reach everybody");
+    let late = |_| client("a burst did not reach everybody");
     tokio::time::timeout(DEADLINE, all).await.map_err(late)?
 }
 
 /// Counts deliveries by a word that each of them holds once, the same way for every server.
-async fn read(mut socket: FanOutSocket, needle: &'static str, board: Arc<FanOutTotals>) {
+async fn read(mut socket: BenchSocket, needle: &'static str, board: Arc<FanOutTotals>) {
     while let Some(Ok(message)) = socket.next().await {
         let Message::Text(text) = message else { continue };
         if text.as_str() == "{}" && socket.send(Message::text("{}")).await.is_err() {
@@ -220,7 +201,7 @@ impl<'a> FanOutPeer<'a> {
     }
 
     /// A connection that gets everything from now on.
-    async fn open(&self) -> Result<FanOutSocket, Error> {
+    async fn open(&self) -> Result<BenchSocket> {
         let address = self.address;
         let url = match self.batch {
             Some(batch) => format!(
@@ -228,9 +209,7 @@ impl<'a> FanOutPeer<'a> {
             ),
             None => format!("ws://{address}/connection/websocket"),
         };
-        let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER_BYTES);
-        let opened = connect_async_with_config(url, Some(config), true).await;
-        let (mut socket, _) = opened.map_err(|_| Error::Client("a connection was refused"))?;
+        let mut socket = open_socket(url, READ_BUFFER_BYTES).await?;
         if self.batch.is_some() {
             say(&mut socket, &format!(r#"{{"credit":{CREDIT}}}"#)).await?;
             return answered(socket, "\"subscribed\"").await;
@@ -242,15 +221,15 @@ impl<'a> FanOutPeer<'a> {
     }
 }
 
-async fn say(socket: &mut FanOutSocket, text: &str) -> Result<(), Error> {
+async fn say(socket: &mut BenchSocket, text: &str) -> Result<()> {
     let sent = socket.send(Message::text(text)).await;
-    sent.map_err(|_| Error::Client("a connection was cut off"))
+    sent.map_err(|_| client("a connection was cut off"))
 }
 
 /// The first answer, which has to hold `word`.
-async fn answered(mut socket: FanOutSocket, word: &str) -> Result<FanOutSocket, Error> {
+async fn answered(mut socket: BenchSocket, word: &str) -> Result<BenchSocket> {
     match socket.next().await {
         Some(Ok(Message::Text(text))) if text.contains(word) => Ok(socket),
-        _ => Err(Error::Client("a subscription was refused")),
+        _ => Err(client("a subscription was refused")),
     }
 }

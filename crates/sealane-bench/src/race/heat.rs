@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use super::demand::DemandRule;
 use super::nats::JetStreamSync;
-use super::{Error, RacePeers, RaceSide, fan_out, nats, ours, sqlite};
+use super::{RacePeers, RaceSide, fan_out, nats, ours, sqlite};
+use crate::failure::Result;
 use crate::load::client::AckMode;
 use crate::load::publisher::PublishPipeline;
+use crate::load::worker::WorkerOutcome;
 use crate::programs::BenchPrograms;
 
 /// One question. Its contenders answer it in turn, round after round.
@@ -188,17 +190,20 @@ pub(super) struct RaceLap {
 }
 
 impl RaceLap {
+    /// Of a floor, which has no process of its own and commits groups of one size.
+    pub(super) fn of_groups(seen: WorkerOutcome, group: usize) -> Self {
+        let WorkerOutcome { count, seconds, p50_us, p99_us, .. } = seen;
+        let (p50_us, p99_us, group) = (Some(p50_us), Some(p99_us), Some(group as f64));
+        RaceLap { count, seconds, p50_us, p99_us, group, ..RaceLap::default() }
+    }
+
     pub(super) fn rate(&self) -> f64 {
         self.count as f64 / self.seconds
     }
 }
 
 impl RaceContender {
-    pub(super) async fn lap(
-        self,
-        track: &LapSetup<'_>,
-        effort: LapEffort,
-    ) -> Result<RaceLap, Error> {
+    pub(super) async fn lap(self, track: &LapSetup<'_>, effort: LapEffort) -> Result<RaceLap> {
         match self {
             Floor { group } => ours::floor(track, group, effort),
             Sqlite { group } => sqlite::insert(track, group, effort),

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use super::NatsBenchFigure;
 use super::heat::{AFTER, LapEffort, LapSetup, RaceLap};
-use super::server::RaceServer;
-use super::{Error, NatsBenchFigure};
+use crate::failure::{BenchFailure, Result};
+use crate::process::BenchServer;
 
 /// When JetStream syncs what it has acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,8 @@ const DEADLINE: Duration = Duration::from_secs(240);
 /// The time in which a subscription that was asked for surely stands.
 const SETTLE: Duration = Duration::from_secs(1);
 
-fn start(track: &LapSetup<'_>, sync: JetStreamSync) -> Result<RaceServer, Error> {
-    RaceServer::start(&track.peers.nats_server, track.data, |port, folder| {
+fn start(track: &LapSetup<'_>, sync: JetStreamSync) -> Result<BenchServer> {
+    BenchServer::peer(&track.peers.nats_server, track.data, |port, folder| {
         let sync = if sync == JetStreamSync::Always { "sync_interval: always, " } else { "" };
         let store = folder.join("jetstream");
         let jetstream = format!("jetstream {{ {sync}store_dir: {:?} }}", store.display());
@@ -52,9 +53,9 @@ pub(super) async fn publish(
     verb: &str,
     clients: usize,
     effort: LapEffort,
-) -> Result<RaceLap, Error> {
+) -> Result<RaceLap> {
     let server = start(track, sync)?;
-    let before = server.cpu_s();
+    let before = server.process.cpu_s();
     let clients_text = clients.to_string();
     let mut words = vec!["js", "pub", verb, "race", "--create", "--maxbytes", "4GB"];
     words.extend(["--clients", &clients_text]);
@@ -72,15 +73,11 @@ pub(super) async fn publish(
 }
 
 /// `nats bench js consume` or `fetch`: a durable consumer that acknowledges each message.
-pub(super) async fn read(
-    track: &LapSetup<'_>,
-    verb: &str,
-    effort: LapEffort,
-) -> Result<RaceLap, Error> {
+pub(super) async fn read(track: &LapSetup<'_>, verb: &str, effort: LapEffort) -> Result<RaceLap> {
     let server = start(track, JetStreamSync::Default)?;
     let fill = ["js", "pub", "async", "race", "--create", "--maxbytes", "4GB", "--batch", "500"];
     bench(track, &server, &fill, effort.count).await?;
-    let before = server.cpu_s();
+    let before = server.process.cpu_s();
     let words = ["js", verb, "--acks", "explicit", "--batch", "500"];
     let raw = bench(track, &server, &words, effort.count).await?;
     let what = if verb == "fetch" {
@@ -92,9 +89,9 @@ pub(super) async fn read(
 }
 
 /// `nats bench pub` to one `nats bench sub`: nothing kept, nothing acknowledged.
-pub(super) async fn core(track: &LapSetup<'_>, effort: LapEffort) -> Result<RaceLap, Error> {
+pub(super) async fn core(track: &LapSetup<'_>, effort: LapEffort) -> Result<RaceLap> {
     let server = start(track, JetStreamSync::Default)?;
-    let before = server.cpu_s();
+    let before = server.process.cpu_s();
     let count = effort.count;
     let reader = bench(track, &server, &["sub", "race"], count);
     let writer = async {
@@ -116,48 +113,48 @@ fn publisher(verb: &str) -> &'static str {
 }
 
 async fn lap(
-    server: &RaceServer,
+    server: &BenchServer,
     before: f64,
     count: u64,
     raw: String,
     what: &str,
-) -> Result<RaceLap, Error> {
+) -> Result<RaceLap> {
     let said = NatsBenchFigure::read(&raw).map_err(|error| unread(&error, &raw))?;
     if said.what != what {
-        return Err(Error::Peer { peer: "nats".into(), said: format!("it ran {}", said.what) });
+        return Err(BenchFailure::said("nats", format!("it ran {}", said.what)));
     }
     tokio::time::sleep(AFTER).await;
     Ok(RaceLap {
         count,
         seconds: count as f64 / said.per_second,
-        cpu_s: server.cpu_s() - before,
-        resident_bytes: server.resident_bytes(),
+        cpu_s: server.process.cpu_s() - before,
+        resident_bytes: server.process.resident_bytes(),
         raw,
         ..RaceLap::default()
     })
 }
 
-fn unread(error: &super::SaidError, raw: &str) -> Error {
+fn unread(error: &super::SaidError, raw: &str) -> BenchFailure {
     let last = raw.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    Error::Peer { peer: "nats bench".into(), said: format!("{error} (at the end: {last})") }
+    BenchFailure::said("nats bench", format!("{error} (at the end: {last})"))
 }
 
 /// Runs `nats bench`, and gives all that it printed.
 async fn bench(
     track: &LapSetup<'_>,
-    server: &RaceServer,
+    server: &BenchServer,
     words: &[&str],
     count: u64,
-) -> Result<String, Error> {
+) -> Result<String> {
     let mut command = Command::new(&track.peers.nats);
     command.args(["--server", &format!("nats://{}", server.address), "bench"]).args(words);
     command.args(["--msgs", &count.to_string(), "--no-progress"]);
     command.args(["--size", &format!("{}B", track.body)]);
-    isolate(&mut command, server.folder());
+    isolate(&mut command, server.folder.path());
     let run = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let late = |_| Error::Peer { peer: "nats bench".into(), said: "it did not end".into() };
+    let late = |_| BenchFailure::said("nats bench", "it did not end");
     let output = tokio::time::timeout(DEADLINE, run).await.map_err(late)?;
-    let output = output.map_err(Error::io("running nats bench"))?;
+    let output = output.map_err(BenchFailure::io("running nats bench"))?;
     let text = [output.stderr, output.stdout].concat();
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -2,38 +2,37 @@
 
 use std::fmt;
 
-use super::Error;
+use serde::Serialize;
+
 use super::heat::{LapSetup, RaceContender, RaceLap};
+use crate::failure::Result;
 
 /// The median lap of one contender.
-#[derive(Debug, Clone, Default)]
-pub struct RaceRow {
-    /// The question.
-    pub heat: String,
-    /// The contender that answered it.
-    pub contender: String,
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RaceRow {
+    pub(super) heat: String,
+    pub(super) contender: String,
     /// The durability of a message that is acknowledged: a level of ours, or a peer's setting.
-    pub durability: String,
-    /// Bytes of a body.
-    pub body_bytes: usize,
-    /// Connections.
-    pub connections: usize,
+    pub(super) durability: String,
+    pub(super) body_bytes: usize,
+    pub(super) connections: usize,
     /// Messages or deliveries a second: the median.
-    pub per_second: f64,
-    /// The slowest and the fastest lap.
-    pub range: (f64, f64),
+    pub(super) per_second: f64,
+    pub(super) slowest: f64,
+    pub(super) fastest: f64,
     /// Seconds of CPU that the server spent on a million messages or deliveries.
-    pub cpu_s_per_million: f64,
-    /// Memory that the server held at the end, in bytes.
-    pub resident_bytes: u64,
+    pub(super) cpu_s_per_million: f64,
+    /// Memory that the server held at the end.
+    pub(super) resident_bytes: u64,
     /// How long a publisher waited for one answer, in microseconds; none: its tool does not say it.
-    pub p50_us: Option<f64>,
+    pub(super) p50_us: Option<f64>,
     /// The longest that 99 of 100 answers took.
-    pub p99_us: Option<f64>,
+    pub(super) p99_us: Option<f64>,
     /// Messages of a commit, on average; none: the server does not say it.
-    pub group: Option<f64>,
+    pub(super) group: Option<f64>,
     /// Why there is no figure.
-    pub failed: Option<String>,
+    pub(super) failed: Option<String>,
 }
 
 impl RaceRow {
@@ -41,7 +40,7 @@ impl RaceRow {
         heat: &str,
         contender: RaceContender,
         track: &LapSetup<'_>,
-        laps: Result<Vec<RaceLap>, Error>,
+        laps: Result<Vec<RaceLap>>,
     ) -> Self {
         let row = RaceRow {
             heat: heat.to_owned(),
@@ -63,7 +62,8 @@ impl RaceRow {
             p99_us: median(laps.iter().filter_map(|lap| lap.p99_us)),
             group: median(laps.iter().filter_map(|lap| lap.group)),
             per_second: middle.rate(),
-            range: (first.rate(), last.rate()),
+            slowest: first.rate(),
+            fastest: last.rate(),
             cpu_s_per_million: middle.cpu_s / middle.count.max(1) as f64 * 1e6,
             resident_bytes: middle.resident_bytes,
             ..row
@@ -71,8 +71,8 @@ impl RaceRow {
     }
 
     /// The heads of the columns of a row's text form.
-    pub const HEAD: &str = "who                                  durable   conns         /s    \
-        slowest    fastest  CPU s/million  RSS MiB    p50 us    p99 us   group";
+    pub(super) const HEAD: &str = "who                                  durable   conns         \
+        /s    slowest    fastest  CPU s/million  RSS MiB    p50 us    p99 us   group";
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -88,7 +88,7 @@ impl fmt::Display for RaceRow {
         if let Some(failed) = &self.failed {
             return write!(f, "  FAILED: {failed}");
         }
-        let (slowest, fastest) = self.range;
+        let RaceRow { slowest, fastest, .. } = self;
         write!(f, " {:>10.0} {slowest:>10.0} {fastest:>10.0}", self.per_second)?;
         let mebibytes = self.resident_bytes >> 20;
         // A plain file has no server.

@@ -2,10 +2,11 @@
 
 use rusqlite::{Connection, params};
 
-use super::Error;
 use super::heat::{LapEffort, LapSetup, RaceLap};
-use super::server::folder;
+use crate::failure::Result;
 use crate::load::again_and_again;
+use crate::load::worker::WorkerOutcome;
+use crate::process::folder;
 
 /// The rows that a node stores of one commit to one stream: a block, and where the stream goes on.
 const TABLES: &str = "
@@ -21,11 +22,7 @@ const TABLES: &str = "
 ";
 
 /// Stores groups of the same bodies, each with a commit that is synced.
-pub(super) fn insert(
-    track: &LapSetup<'_>,
-    group: usize,
-    effort: LapEffort,
-) -> Result<RaceLap, Error> {
+pub(super) fn insert(track: &LapSetup<'_>, group: usize, effort: LapEffort) -> Result<RaceLap> {
     let data = folder(track.data)?;
     let mut connection = Connection::open(data.path().join("plain.db"))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -34,7 +31,7 @@ pub(super) fn insert(
     let bodies = vec![b'x'; group * track.body];
     let (count, bytes) = (group as i64, bodies.len() as i64);
     let mut next: i64 = 0;
-    let commit = || -> Result<(), Error> {
+    let commit = || -> Result<()> {
         let transaction = connection.transaction()?;
         let block = "INSERT INTO block VALUES (?1, 1, ?2, 0, ?3)";
         transaction.prepare_cached(block)?.execute(params![next, count, bodies])?;
@@ -45,12 +42,5 @@ pub(super) fn insert(
         Ok(())
     };
     let seen = again_and_again(effort.each, commit)?;
-    Ok(RaceLap {
-        count: seen.count * group as u64,
-        seconds: seen.seconds,
-        p50_us: Some(seen.p50_us),
-        p99_us: Some(seen.p99_us),
-        group: Some(group as f64),
-        ..RaceLap::default()
-    })
+    Ok(RaceLap::of_groups(WorkerOutcome { count: seen.count * group as u64, ..seen }, group))
 }

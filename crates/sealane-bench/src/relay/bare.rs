@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::Error;
 use super::net::{RowMachine, RowNamespaces, RowSide};
-use super::process::BenchProcess;
 use super::row::RowSpec;
+use crate::failure::Result;
+use crate::process::BenchProcess;
 use crate::programs::BenchPrograms;
 
 /// A row that seals nothing and looks at nothing, and rewrites 17 bytes of each datagram.
@@ -21,8 +21,8 @@ impl BareRelayRow {
         programs: &BenchPrograms,
         lane: RowSpec,
         log: &Path,
-    ) -> Result<BareRelayRow, Error> {
-        let start = |machine: RowMachine| -> Result<BenchProcess, Error> {
+    ) -> Result<BareRelayRow> {
+        let start = |machine: RowMachine| -> Result<BenchProcess> {
             let mut command = net.within(machine, &programs.bench);
             let (left, right) =
                 (side(machine, RowSide::Left, lane), side(machine, RowSide::Right, lane));
@@ -41,7 +41,7 @@ impl BareRelayRow {
                 command.arg("--no-offload");
             }
             command.args(["--mtu", &lane.mtu.to_string()]);
-            BenchProcess::start(command, log)
+            BenchProcess::start(&mut command, Some(log))
         };
         let processes = RowMachine::ALL.into_iter().map(start).collect::<Result<_, _>>()?;
         Ok(BareRelayRow { _processes: processes })

@@ -12,11 +12,12 @@ use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
 use sealane_seal::{Binding, Class, Suite};
 
 use super::net::{self, RowMachine, RowNamespaces, RowSide};
-use super::process::BenchProcess;
 use super::row::MESH;
-use super::{Error, RelayBenchOptions, RelayFindingSink};
+use super::{RelayBench, RelayFindingSink};
+use crate::failure::{BenchFailure, Result};
 use crate::measure::FigureSpread;
 use crate::members::{self, BenchMembers};
+use crate::process::BenchProcess;
 
 /// The most that checks and look-ups may cost, as a part of the loop without them.
 const OF_BARE: f64 = 1.3;
@@ -54,26 +55,23 @@ enum FrameSendMode {
     Singly,
 }
 
-pub(super) fn run(
-    options: &RelayBenchOptions,
-    show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+pub(super) fn run(bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Result<()> {
     let net = RowNamespaces::make()?;
-    let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
+    let folder = tempfile::tempdir().map_err(BenchFailure::io("making a folder"))?;
     let relay = relay(
         &net,
-        options,
+        bench,
         &RelayPlacement { folder: folder.path(), port: RELAY_PORT, mesh: None },
     )?;
-    let keys = mesh(options, folder.path())?;
+    let keys = mesh(bench, folder.path())?;
     let place = RelayPlacement { folder: folder.path(), port: ROUTED_PORT, mesh: Some(&keys) };
-    let stands = [relay, self::relay(&net, options, &place)?, bare(&net, options, folder.path())?];
+    let stands = [relay, self::relay(&net, bench, &place)?, bare(&net, bench, folder.path())?];
     show.line(
         "body  sent         relay us/frame   routed us/frame     bare us/frame   of bare   lost of",
     );
     for sent in [FrameSendMode::Batched, FrameSendMode::Singly] {
         for body in BODIES {
-            one(options, &stands, sent, body, show)?;
+            one(bench, &stands, sent, body, show)?;
         }
     }
     Ok(())
@@ -81,17 +79,17 @@ pub(super) fn run(
 
 /// One kind of frames through all stands in turns: the relay, one with `[routing]`, the bare loop.
 fn one(
-    options: &RelayBenchOptions,
+    bench: RelayBench<'_>,
     stands: &[RelayTestbed; 3],
     sent: FrameSendMode,
     body: usize,
     show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut costs = [const { Vec::new() }; 3];
     let (mut lost, mut all) = (0, 0);
     let frames: Vec<Vec<u8>> =
         stands.iter().map(|stand| frame(body, stand.tag)).collect::<Result<_, _>>()?;
-    for round in 0..=options.rounds {
+    for round in 0..=bench.rounds() {
         for ((stand, frame), costs) in stands.iter().zip(&frames).zip(&mut costs) {
             let turn = turn(stand, frame, sent)?;
             // The first round warms up.
@@ -117,32 +115,22 @@ fn one(
 }
 
 /// A frame of a member on the relay's card.
-fn frame(body: usize, next_hop: PeerTag) -> Result<Vec<u8>, Error> {
-    let failed = |error: String| Error::Frame(error);
-    let members = BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, Binding::link());
-    let BenchMembers { mut sealer, fields, binding, .. } =
-        members.map_err(|error| failed(error.to_string()))?;
+fn frame(body: usize, next_hop: PeerTag) -> Result<Vec<u8>> {
+    let members = BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, Binding::link())?;
+    let BenchMembers { mut sealer, fields, binding, .. } = members;
     let (mut buf, fields) = (FrameBuf::new(), HeaderFields { next_hop, ..fields });
-    let frame = seal_frame(&mut sealer, &fields, &binding, &vec![8; body], &mut buf);
-    Ok(frame.map_err(|error| failed(error.to_string()))?.to_vec())
+    Ok(seal_frame(&mut sealer, &fields, &binding, &vec![8; body], &mut buf)?.to_vec())
 }
 
-/// Addresses of the truck and its neighbours, on the left and on the right.
-struct RelayAddresses {
-    car: String,
-    left: String,
-    right: String,
-    gateway: String,
-}
-
-fn places(port: u16) -> RelayAddresses {
-    let at = |machine: RowMachine, side| format!("{}:{port}", machine.address(side));
-    RelayAddresses {
-        car: at(RowMachine::Car, RowSide::Right),
-        left: at(RowMachine::Truck, RowSide::Left),
-        right: at(RowMachine::Truck, RowSide::Right),
-        gateway: at(RowMachine::Gateway, RowSide::Left),
-    }
+/// Addresses of the car, of the truck on the left and on the right, and of the gateway.
+fn places(port: u16) -> [String; 4] {
+    let ends = [
+        (RowMachine::Car, RowSide::Right),
+        (RowMachine::Truck, RowSide::Left),
+        (RowMachine::Truck, RowSide::Right),
+        (RowMachine::Gateway, RowSide::Left),
+    ];
+    ends.map(|(machine, side)| format!("{}:{port}", machine.address(side)))
 }
 
 /// Where a relay stands, and the keys of its mesh if it is a machine of one.
@@ -153,10 +141,10 @@ struct RelayPlacement<'a> {
 }
 
 /// A key folder with a mesh of one machine.
-fn mesh(options: &RelayBenchOptions, folder: &Path) -> Result<PathBuf, Error> {
+fn mesh(bench: RelayBench<'_>, folder: &Path) -> Result<PathBuf> {
     let keys = folder.join("keys");
     for words in [["key", "new", "relay"], ["group", "new", MESH]] {
-        let mut command = Command::new(&options.programs.sealane);
+        let mut command = Command::new(&bench.programs.sealane);
         net::run(command.args(words).env("HOME", folder).env("SEALANE_KEYS", &keys))?;
     }
     Ok(keys)
@@ -165,16 +153,10 @@ fn mesh(options: &RelayBenchOptions, folder: &Path) -> Result<PathBuf, Error> {
 /// The product's relay, which knows the members of [`BenchMembers`].
 fn relay(
     net: &RowNamespaces,
-    options: &RelayBenchOptions,
+    bench: RelayBench<'_>,
     place: &RelayPlacement<'_>,
-) -> Result<RelayTestbed, Error> {
-    let RelayAddresses { car, left, right, gateway } = places(place.port);
-    let (own, group) = (members::RELAY, members::GROUP);
-    let (sender, reader) = (members::SENDER, members::READER);
-    let card = format!(
-        "version = 1\ngroup = \"{group}\"\nepoch = 0\n\n[members]\n0 = \"{reader}\"\n\
-         1 = \"{sender}\"\n"
-    );
+) -> Result<RelayTestbed> {
+    let [car, left, right, gateway] = &places(place.port);
     let discover = if place.mesh.is_some() { "discover = true\n" } else { "" };
     let link = |name: &str, address: &str| {
         format!("[[link]]\nname = \"{name}\"\nudp = \"{address}\"\n{discover}")
@@ -188,43 +170,45 @@ fn relay(
     let routing = place.mesh.map_or(String::new(), |keys| {
         format!("[routing]\nkeys = \"{}\"\ngroup = \"{MESH}\"\n", keys.display())
     });
-    let tag = if place.mesh.is_some() { String::new() } else { format!("tag = \"{own}\"\n") };
+    let tag = if place.mesh.is_some() {
+        String::new()
+    } else {
+        format!("tag = \"{}\"\n", members::RELAY)
+    };
     let config = [
         format!("version = 1\n{tag}cards = [\"group.card\"]\n"),
-        link("left", &left),
-        link("right", &right),
-        neighbour("left", 1, &car),
-        neighbour("right", 0, &gateway),
+        link("left", left),
+        link("right", right),
+        neighbour("left", 1, car),
+        neighbour("right", 0, gateway),
         routing,
     ];
     let file = place.folder.join(format!("relay-{}.toml", place.port));
-    std::fs::write(place.folder.join("group.card"), card)
+    std::fs::write(place.folder.join("group.card"), members::relay_card())
         .and_then(|()| std::fs::write(&file, config.concat()))
-        .map_err(Error::io("writing a configuration"))?;
-    let mut command = net.within(RowMachine::Truck, &options.programs.sealane);
+        .map_err(BenchFailure::io("writing a configuration"))?;
+    let mut command = net.within(RowMachine::Truck, &bench.programs.sealane);
     command.args(["--json", "relay"]).arg(file);
-    let process = BenchProcess::start(command, &place.folder.join("log"))?;
+    let process = BenchProcess::start(&mut command, Some(&place.folder.join("log")))?;
     stand(net, process, &places(place.port))
 }
 
 /// The same loop without check and look-up.
-fn bare(
-    net: &RowNamespaces,
-    options: &RelayBenchOptions,
-    folder: &Path,
-) -> Result<RelayTestbed, Error> {
+fn bare(net: &RowNamespaces, bench: RelayBench<'_>, folder: &Path) -> Result<RelayTestbed> {
     let places = places(BARE_PORT);
-    let mut command = net.within(RowMachine::Truck, &options.programs.bench);
-    command.args(["hop", "forward", "--link", &places.left, "--neighbour", &places.car]);
-    command.args(["--link", &places.right, "--neighbour", &places.gateway]);
-    stand(net, BenchProcess::start(command, &folder.join("log"))?, &places)
+    let [car, left, right, gateway] = &places;
+    let mut command = net.within(RowMachine::Truck, &bench.programs.bench);
+    command.args(["hop", "forward", "--link", left, "--neighbour", car]);
+    command.args(["--link", right, "--neighbour", gateway]);
+    let process = BenchProcess::start(&mut command, Some(&folder.join("log")))?;
+    stand(net, process, &places)
 }
 
 fn stand(
     net: &RowNamespaces,
     process: BenchProcess,
-    places: &RelayAddresses,
-) -> Result<RelayTestbed, Error> {
+    [car, left, _, gateway]: &[String; 4],
+) -> Result<RelayTestbed> {
     let bind = |address: String| {
         move || {
             let socket = UdpSocket::bind(address)?;
@@ -237,9 +221,9 @@ fn stand(
             Ok(socket)
         }
     };
-    let source = net.on(RowMachine::Car, bind(places.car.clone()))?;
-    let sink = net.on(RowMachine::Gateway, bind(places.gateway.clone()))?;
-    let target = places.left.parse().map_err(|_| Error::Frame(places.left.clone()))?;
+    let source = net.on(RowMachine::Car, bind(car.clone()))?;
+    let sink = net.on(RowMachine::Gateway, bind(gateway.clone()))?;
+    let target = left.parse().map_err(BenchFailure::of)?;
     // The bare loop has none, and looks at none.
     let tag = process.started("tag").and_then(|tag| u64::from_str_radix(&tag, 16).ok());
     let tag = tag.map(|tag| PeerTag::from_bytes(tag.to_be_bytes()));
@@ -254,7 +238,7 @@ struct RelayTurn {
 }
 
 /// Sends for a while, and counts what comes out at the other side.
-fn turn(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<RelayTurn, Error> {
+fn turn(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<RelayTurn> {
     let (came, stops) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let sink = scope.spawn(|| take(&stand.sink, frame.len(), &came, &stops));
@@ -268,7 +252,7 @@ fn turn(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<Relay
         let after = stand.process.cpu_ns();
         stops.store(true, Ordering::SeqCst);
         let failed = |_| std::io::Error::other("a thread panicked");
-        sink.join().map_err(failed).flatten().map_err(Error::io("receiving frames"))?;
+        sink.join().map_err(failed).flatten().map_err(BenchFailure::io("receiving frames"))?;
         let (count, came) = (count?, came.load(Ordering::SeqCst));
         let spent_us = after?.saturating_sub(before?) as f64 / 1e3;
         let lost = count.saturating_sub(came);
@@ -276,8 +260,8 @@ fn turn(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<Relay
     })
 }
 
-fn give(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<u64, Error> {
-    let failed = || Error::io("sending frames");
+fn give(stand: &RelayTestbed, frame: &[u8], sent: FrameSendMode) -> Result<u64> {
+    let failed = || BenchFailure::io("sending frames");
     let state = UdpSocketState::new((&stand.source).into()).map_err(failed())?;
     let batch = frame.repeat(BATCH);
     let (begun, mut ticks, mut count) = (Instant::now(), 0, 0);

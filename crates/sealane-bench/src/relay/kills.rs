@@ -9,7 +9,8 @@ use super::numbers::{NumberPace, NumberStream, NumberTotals};
 use super::programs::IperfPair;
 use super::recorder::{WireRecorder, count, judge};
 use super::row::{RelayRow, RowKeyFolders, RowRouting, RowSpec, script};
-use super::{Error, RelayBenchOptions, RelayFindingSink};
+use super::{RelayBench, RelayFindingSink};
+use crate::failure::{BenchFailure, Result};
 use crate::measure::percentile;
 
 /// The seconds that a kill may cost, from the start of the new process on.
@@ -27,26 +28,22 @@ const LANE: RowSpec =
     RowSpec { number: 0, mtu: 1500, offload: true, wire: RowWire::Udp, ways: RowRouting::Static };
 
 /// Kills machines in turn.
-pub(super) fn run(
-    options: &RelayBenchOptions,
-    show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+pub(super) fn run(bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Result<()> {
     let net = RowNamespaces::make()?;
-    let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
+    let folder = tempfile::tempdir().map_err(BenchFailure::io("making a folder"))?;
     let mut recorders = [RowMachine::Car, RowMachine::Server]
         .map(|machine| WireRecorder::start(&net, machine, folder.path()).map(|one| (machine, one)))
         .into_iter()
         .collect::<Result<Vec<_>, _>>()?;
     let lane = LANE;
-    let mut row =
-        RelayRow::start(&net, RowKeyFolders::new(&options.programs, "aes-256-gcm")?, lane)?;
+    let mut row = RelayRow::start(&net, RowKeyFolders::new(bench.programs, "aes-256-gcm")?, lane)?;
     let ways = ways(&net, lane)?;
-    let load = match options.iperf {
+    let load = match !bench.options.without_iperf {
         true => Some(IperfPair::endless(&net, &lane.inner(RowMachine::Server), LOAD)?),
         false => None,
     };
     let mut gaps = Vec::new();
-    for kill in 0..options.kills {
+    for kill in 0..bench.options.kills {
         let victim = victim(kill);
         // At another moment each time.
         std::thread::sleep(Duration::from_millis(20 + kill as u64 * 37 % 150));
@@ -68,7 +65,11 @@ pub(super) fn run(
     drop(load);
     let accounts = ways.map(NumberStream::stop);
     let said = row.stop()?;
-    show.line(&format!("{} kills of {} machines in turn", options.kills, RowMachine::ALL.len()));
+    show.line(&format!(
+        "{} kills of {} machines in turn",
+        bench.options.kills,
+        RowMachine::ALL.len()
+    ));
     let most = gaps.iter().copied().fold(0.0, f64::max);
     let [p50, p90] = [0.5, 0.9].map(|part| percentile(&mut gaps, part));
     show.line(&format!("goes on after: p50 {p50:.3} s, p90 {p90:.3} s, at most {most:.3} s"));
@@ -88,13 +89,13 @@ pub(super) fn run(
     }
     for (machine, recorder) in &mut recorders {
         recorder.finish()?;
-        judged(*machine, lane, recorder, options.kills, show)?;
+        judged(*machine, lane, recorder, bench.options.kills, show)?;
     }
     Ok(())
 }
 
 /// Both directions, each of which has come through once.
-fn ways(net: &RowNamespaces, lane: RowSpec) -> Result<[NumberStream; 2], Error> {
+fn ways(net: &RowNamespaces, lane: RowSpec) -> Result<[NumberStream; 2]> {
     let begun = std::time::Instant::now();
     let (car, server) = (lane.inner(RowMachine::Car), lane.inner(RowMachine::Server));
     let ways = [
@@ -136,7 +137,7 @@ fn replay(
     end: RowMachine,
     lane: RowSpec,
     recorder: &WireRecorder,
-) -> Result<(), Error> {
+) -> Result<()> {
     let (machine, _) = neighbour(end);
     let port = lane.port().to_string();
     let mut command = net.within(machine, Path::new("python3"));
@@ -151,7 +152,7 @@ fn judged(
     recorder: &WireRecorder,
     kills: usize,
     show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let [outer, inner] =
         [recorder.outer(), recorder.inner()].map(|path| path.display().to_string());
     let (port, inner_port) = (lane.port().to_string(), PORT.to_string());

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::Error;
 use super::net::{RowMachine, RowNamespaces};
+use crate::failure::{BenchFailure, Result};
 
 /// How the numbers are sent.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ impl NumberStream {
         from: RowMachine,
         to: (RowMachine, &str, u16),
         pace: NumberPace,
-    ) -> Result<NumberStream, Error> {
+    ) -> Result<NumberStream> {
         let (receiver, address, port) = to;
         // To any address, since that of an end goes and comes with its process.
         let bind = |port: u16| {
@@ -87,7 +87,7 @@ impl NumberStream {
     }
 
     /// Waits until something comes that is sent from `moment` on, and says when it did.
-    pub(super) fn wait_since(&self, moment: Instant) -> Result<Instant, Error> {
+    pub(super) fn wait_since(&self, moment: Instant) -> Result<Instant> {
         let begun = Instant::now();
         loop {
             if let Some(came) = self.first_since(moment) {
@@ -95,7 +95,7 @@ impl NumberStream {
             }
             if begun.elapsed() > PATIENCE {
                 let said = format!("nothing came for {PATIENCE:?}");
-                return Err(Error::Said { what: "numbered datagrams".to_owned(), said });
+                return Err(BenchFailure::said("numbered datagrams", said));
             }
             std::thread::sleep(Duration::from_millis(2));
         }

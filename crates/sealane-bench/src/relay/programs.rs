@@ -1,18 +1,19 @@
 //! `iperf3`, `ping`, `curl`, a browser: what people run over a network, and what they say.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Error;
 use super::net::{self, RowMachine, RowNamespaces};
+use crate::failure::{BenchFailure, Result};
+use crate::process::BenchProcess;
 
 /// `iperf3` at both ends.
 #[derive(Debug)]
 pub(super) struct IperfPair {
-    children: Vec<Child>,
+    _ends: [BenchProcess; 2],
 }
 
 /// The measurements of one run of `iperf3`.
@@ -38,24 +39,21 @@ pub(super) struct IperfOptions<'a> {
 
 impl IperfPair {
     /// Sends by TCP at this rate until it is dropped; each end is started again when it gives up.
-    pub(super) fn endless(net: &RowNamespaces, to: &str, rate: &str) -> Result<IperfPair, Error> {
+    pub(super) fn endless(net: &RowNamespaces, to: &str, rate: &str) -> Result<IperfPair> {
         let client = format!("while :; do iperf3 -c {to} -b {rate} -t 3600; sleep 0.2; done");
-        let server = "while :; do iperf3 -s -1; done".to_owned();
-        let children =
-            [(RowMachine::Server, server), (RowMachine::Car, client)].map(|(machine, words)| {
-                let mut command = net.within(machine, Path::new("sh"));
-                command.args(["-c", &words]).stdin(Stdio::null());
-                command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()
-            });
-        let children = children.into_iter().collect::<Result<_, _>>();
-        Ok(IperfPair { children: children.map_err(Error::io("starting iperf3"))? })
+        let server = "while :; do iperf3 -s -1; done";
+        let start = |machine, words: &str| {
+            BenchProcess::silent(net.within(machine, Path::new("sh")).args(["-c", words]))
+        };
+        // A process that a shell has started ends with the namespaces.
+        let ends = [start(RowMachine::Server, server)?, start(RowMachine::Car, &client)?];
+        Ok(IperfPair { _ends: ends })
     }
 
     /// One run.
-    pub(super) fn run(net: &RowNamespaces, how: IperfOptions<'_>) -> Result<IperfFigures, Error> {
+    pub(super) fn run(net: &RowNamespaces, how: IperfOptions<'_>) -> Result<IperfFigures> {
         let mut server = net.within(RowMachine::Server, Path::new("iperf3"));
-        let server = server.args(["-s", "-1"]).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        let _server = IperfPair { children: vec![server.map_err(Error::io("starting iperf3"))?] };
+        let _server = BenchProcess::silent(server.args(["-s", "-1"]))?;
         let seconds = how.seconds.to_string();
         let mut words = vec!["-J", "-c", how.to, "-t", &seconds];
         words.extend(how.rate.into_iter().flat_map(|rate| ["-b", rate]));
@@ -73,7 +71,7 @@ impl IperfPair {
 }
 
 /// The output of a client whose server may not listen yet.
-fn connected(net: &RowNamespaces, words: &[&str]) -> Result<Value, Error> {
+fn connected(net: &RowNamespaces, words: &[&str]) -> Result<Value> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -100,22 +98,12 @@ fn connected(net: &RowNamespaces, words: &[&str]) -> Result<Value, Error> {
 /// How often a client asks a server that does not listen yet.
 const TRIES: u32 = 50;
 
-fn wrong(said: &str) -> Error {
-    Error::Said { what: "iperf3".to_owned(), said: said.to_owned() }
-}
-
-impl Drop for IperfPair {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            // A process that a shell has started ends with the namespaces.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+fn wrong(said: &str) -> BenchFailure {
+    BenchFailure::said("iperf3", said)
 }
 
 /// Whether the programs are there that are run over the row.
-pub(super) fn check(names: &[(&str, &str)]) -> Result<(), Error> {
+pub(super) fn check(names: &[(&str, &str)]) -> Result<()> {
     let is_missing = |name: &str| {
         Command::new("sh")
             .args(["-c", &format!("command -v {name}")])
@@ -128,11 +116,14 @@ pub(super) fn check(names: &[(&str, &str)]) -> Result<(), Error> {
         return Ok(());
     }
     let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
-    Err(Error::Missing(format!("run `apt-get install {}`", packages.join(" "))))
+    Err(BenchFailure::of(format!(
+        "this needs programs: run `apt-get install {}`",
+        packages.join(" ")
+    )))
 }
 
 /// How long `count` answers took that were asked for each millisecond, in milliseconds.
-pub(super) fn ping(net: &RowNamespaces, to: &str, count: u32) -> Result<Vec<f64>, Error> {
+pub(super) fn ping(net: &RowNamespaces, to: &str, count: u32) -> Result<Vec<f64>> {
     let mut command = net.within(RowMachine::Car, Path::new("ping"));
     let said = net::output(command.args(["-i", "0.001", "-W", "5", "-c", &count.to_string(), to]))?;
     let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse().ok();

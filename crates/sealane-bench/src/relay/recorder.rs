@@ -1,21 +1,20 @@
 //! The traffic on an end's wires and interface, recorded and judged by scripts. The scripts share
 //! no code with the programs that they judge.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::Error;
 use super::net::{self, RowMachine, RowNamespaces};
 use super::row::script;
+use crate::failure::{BenchFailure, Result};
+use crate::process::BenchProcess;
 
 /// A recorder at work.
 #[derive(Debug)]
 pub(super) struct WireRecorder {
-    child: Child,
-    said: BufReader<std::process::ChildStdout>,
+    process: BenchProcess,
     folder: PathBuf,
 }
 
@@ -25,22 +24,11 @@ impl WireRecorder {
         net: &RowNamespaces,
         machine: RowMachine,
         folder: &Path,
-    ) -> Result<WireRecorder, Error> {
+    ) -> Result<WireRecorder> {
         let folder = folder.join(machine.name());
         let mut command = net.within(machine, Path::new("python3"));
-        command.arg(script("python/wires.py")).arg("record").arg(&folder);
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = child.map_err(Error::io("starting python3"))?;
-        let Some(out) = child.stdout.take() else { return Err(nothing()) };
-        let mut recorder = WireRecorder { child, said: BufReader::new(out), folder };
-        recorder.line()?;
-        Ok(recorder)
-    }
-
-    fn line(&mut self) -> Result<Value, Error> {
-        let mut line = String::new();
-        self.said.read_line(&mut line).map_err(Error::io("reading what a recorder says"))?;
-        serde_json::from_str(&line).map_err(|_| nothing())
+        command.arg(script("python/wires.py")).arg("record").arg(&folder).stdin(Stdio::piped());
+        Ok(WireRecorder { process: BenchProcess::talking(&mut command, None)?, folder })
     }
 
     /// The capture of the wires.
@@ -54,38 +42,25 @@ impl WireRecorder {
     }
 
     /// Ends once the wires are silent; nothing may have been missed.
-    pub(super) fn finish(&mut self) -> Result<(), Error> {
-        drop(self.child.stdin.take());
-        let said = self.line()?;
-        let _ = self.child.wait();
+    pub(super) fn finish(&mut self) -> Result<()> {
+        drop(self.process.input());
+        let said = self.process.last_line()?;
         match said.get("missed").and_then(Value::as_u64) {
             Some(0) => Ok(()),
-            _ => Err(Error::Said { what: "the recorder".to_owned(), said: said.to_string() }),
+            _ => Err(BenchFailure::said("the recorder", said)),
         }
     }
 }
 
-impl Drop for WireRecorder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn nothing() -> Error {
-    Error::Said { what: "wires.py record".to_owned(), said: "did not start".to_owned() }
-}
-
 /// The findings of a script of `tests/python`.
-pub(super) fn judge(words: &[&str]) -> Result<Value, Error> {
+pub(super) fn judge(words: &[&str]) -> Result<Value> {
     let mut command = Command::new("python3");
     let said = net::output(command.arg(script("python/captures.py")).args(words))?;
-    let what = "captures.py".to_owned();
-    serde_json::from_str(&said).map_err(|error| Error::Said { what, said: error.to_string() })
+    serde_json::from_str(&said).map_err(|error| BenchFailure::said("captures.py", error))
 }
 
 /// A count of what a script found.
-pub(super) fn count(found: &Value, name: &str) -> Result<u64, Error> {
-    let missing = || Error::Said { what: name.to_owned(), said: format!("is missing: {found}") };
+pub(super) fn count(found: &Value, name: &str) -> Result<u64> {
+    let missing = || BenchFailure::said(name, format!("is missing: {found}"));
     found.get(name).and_then(Value::as_u64).ok_or_else(missing)
 }

@@ -7,9 +7,9 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::Error;
 use super::net::{self, RowMachine, RowNamespaces, RowSide, RowWire};
-use super::process::BenchProcess;
+use crate::failure::{BenchFailure, Result};
+use crate::process::BenchProcess;
 use crate::programs::BenchPrograms;
 
 /// Two members, each with a key folder, and the card that relays have of their group.
@@ -28,8 +28,8 @@ pub(super) const NAMES: [&str; 2] = ["wilhelmina-quellenberg", "thaddaeus-obermo
 
 impl RowKeyFolders {
     /// Makes a group under this cipher; the server founds it, and the car joins.
-    pub(super) fn new(programs: &BenchPrograms, suite: &str) -> Result<RowKeyFolders, Error> {
-        let folder = tempfile::tempdir().map_err(Error::io("making a folder"))?;
+    pub(super) fn new(programs: &BenchPrograms, suite: &str) -> Result<RowKeyFolders> {
+        let folder = tempfile::tempdir().map_err(BenchFailure::io("making a folder"))?;
         let crew = RowKeyFolders { folder, sealane: programs.sealane.clone() };
         let [server, car] = NAMES;
         crew.run(RowMachine::Server, &["key", "new", server])?;
@@ -42,7 +42,7 @@ impl RowKeyFolders {
     }
 
     /// Gives all four machines keys of a mesh, a group of its own, in which they find each other.
-    pub(super) fn with_mesh(self) -> Result<RowKeyFolders, Error> {
+    pub(super) fn with_mesh(self) -> Result<RowKeyFolders> {
         use RowMachine::{Car, Gateway, Server, Truck};
         for relay in [Truck, Gateway] {
             self.run(relay, &["key", "new", relay.name()])?;
@@ -60,14 +60,14 @@ impl RowKeyFolders {
     }
 
     /// The server invites a machine, which joins.
-    fn join(&self, group: &str, machine: RowMachine) -> Result<(), Error> {
+    fn join(&self, group: &str, machine: RowMachine) -> Result<()> {
         let card = self.write("card", self.run(machine, &["key", "card"])?)?;
         let invited = self.run(RowMachine::Server, &["group", "invite", group, &card])?;
         let invitation = self.write("invitation", invited)?;
         self.run(machine, &["group", "join", &invitation]).map(drop)
     }
 
-    fn run(&self, who: RowMachine, words: &[&str]) -> Result<Vec<u8>, Error> {
+    fn run(&self, who: RowMachine, words: &[&str]) -> Result<Vec<u8>> {
         let mut command = Command::new(&self.sealane);
         command.args(words).env_clear().env("HOME", self.folder.path());
         net::bytes(command.env("SEALANE_KEYS", self.keys(who)))
@@ -82,9 +82,9 @@ impl RowKeyFolders {
         self.path(who.name())
     }
 
-    pub(super) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<String, Error> {
+    pub(super) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<String> {
         let path = self.path(name);
-        std::fs::write(&path, text.as_ref()).map_err(Error::io("writing a file"))?;
+        std::fs::write(&path, text.as_ref()).map_err(BenchFailure::io("writing a file"))?;
         Ok(path.display().to_string())
     }
 }
@@ -150,25 +150,17 @@ impl<'n> RelayRow<'n> {
         net: &'n RowNamespaces,
         crew: RowKeyFolders,
         lane: RowSpec,
-    ) -> Result<RelayRow<'n>, Error> {
-        Self::start_with(net, crew, lane, false)
+    ) -> Result<RelayRow<'n>> {
+        Self::capturing(net, crew, lane, false)
     }
 
-    /// The same, each with a capture of its own.
+    /// The same, each with a capture of its own where it says so.
     pub(super) fn capturing(
         net: &'n RowNamespaces,
         crew: RowKeyFolders,
         lane: RowSpec,
-    ) -> Result<RelayRow<'n>, Error> {
-        Self::start_with(net, crew, lane, true)
-    }
-
-    fn start_with(
-        net: &'n RowNamespaces,
-        crew: RowKeyFolders,
-        lane: RowSpec,
         captures: bool,
-    ) -> Result<RelayRow<'n>, Error> {
+    ) -> Result<RelayRow<'n>> {
         for machine in RowMachine::ALL {
             crew.write(&file(machine), config(machine, lane))?;
         }
@@ -181,7 +173,7 @@ impl<'n> RelayRow<'n> {
         Ok(row)
     }
 
-    fn begin(&mut self, machine: RowMachine) -> Result<&BenchProcess, Error> {
+    fn begin(&mut self, machine: RowMachine) -> Result<&BenchProcess> {
         let mut command = self.net.within(machine, &self.crew.sealane);
         match machine {
             RowMachine::Truck | RowMachine::Gateway => command.args(["--json", "relay"]),
@@ -194,7 +186,7 @@ impl<'n> RelayRow<'n> {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.crew.folder.path()).env("SEALANE_KEYS", self.crew.keys(machine));
         let log = self.crew.path(&format!("{}.log", machine.name()));
-        let process = BenchProcess::start(command, &log)?;
+        let process = BenchProcess::start(&mut command, Some(&log))?;
         Ok(self.place(machine).insert(process))
     }
 
@@ -210,18 +202,16 @@ impl<'n> RelayRow<'n> {
 
     /// SIGKILL for the machine's process.
     pub(super) fn kill(&mut self, machine: RowMachine) {
-        if let Some(process) = self.place(machine).take() {
-            process.kill();
-        }
+        drop(self.place(machine).take());
     }
 
     /// Starts a machine's process again; gives when it was started.
-    pub(super) fn restart(&mut self, machine: RowMachine) -> Result<std::time::Instant, Error> {
+    pub(super) fn restart(&mut self, machine: RowMachine) -> Result<std::time::Instant> {
         Ok(self.begin(machine)?.spawned)
     }
 
-    pub(super) fn process(&mut self, machine: RowMachine) -> Result<&BenchProcess, Error> {
-        let gone = || Error::Said { what: machine.name().to_owned(), said: "is gone".to_owned() };
+    pub(super) fn process(&mut self, machine: RowMachine) -> Result<&BenchProcess> {
+        let gone = || BenchFailure::said(machine.name(), "is gone");
         self.place(machine).as_ref().ok_or_else(gone)
     }
 
@@ -231,10 +221,10 @@ impl<'n> RelayRow<'n> {
     }
 
     /// The output of a command of the product, whether or not it succeeds.
-    pub(super) fn said(&self, words: &[&str]) -> Result<String, Error> {
+    pub(super) fn said(&self, words: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.crew.sealane);
         let output = command.args(words).env_clear().env("HOME", self.crew.path("")).output();
-        let output = output.map_err(Error::io("running sealane"))?;
+        let output = output.map_err(BenchFailure::io("running sealane"))?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -243,12 +233,12 @@ impl<'n> RelayRow<'n> {
     }
 
     /// Ends all machines in turn; gives what each of them says.
-    pub(super) fn stop(mut self) -> Result<Vec<(RowMachine, Value)>, Error> {
+    pub(super) fn stop(mut self) -> Result<Vec<(RowMachine, Value)>> {
         self.end()
     }
 
     /// The same; its files stay.
-    pub(super) fn end(&mut self) -> Result<Vec<(RowMachine, Value)>, Error> {
+    pub(super) fn end(&mut self) -> Result<Vec<(RowMachine, Value)>> {
         let mut said = Vec::new();
         for machine in RowMachine::ALL {
             if let Some(process) = self.place(machine).take() {

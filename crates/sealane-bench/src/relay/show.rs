@@ -2,42 +2,49 @@
 
 use std::fmt;
 
-use super::Error;
+use serde::Serialize;
+use serde_json::json;
 
-/// One thing that was found.
+use crate::failure::{BenchFailure, Result};
+
+/// One thing that was found, with the part that it is of.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum RelayFinding {
+pub(crate) enum RelayFinding {
     /// A line for people.
     Line(String),
-    /// A figure.
     Figure {
-        /// The part that it is of.
         part: &'static str,
-        /// The quantity that was measured.
         what: String,
-        /// The measured value.
         value: f64,
-        /// Its unit.
         unit: &'static str,
     },
-    /// A demand on a figure, and its result.
+    /// A demand on a figure: the least or the most, and whether it was met.
     Demand {
-        /// The part that it is of.
         part: &'static str,
-        /// The quantity that was measured.
         what: String,
-        /// The measured value.
         value: f64,
-        /// The least or the most that was demanded.
         bound: f64,
-        /// Whether it was met.
         is_met: bool,
     },
 }
 
+impl RelayFinding {
+    /// The finding for programs, if it is one for them.
+    pub(crate) fn record(&self) -> Option<impl Serialize> {
+        match self {
+            RelayFinding::Line(_) => None,
+            RelayFinding::Figure { part, what, value, unit } => {
+                Some(json!({"part": part, "what": what, "value": value, "unit": unit}))
+            }
+            RelayFinding::Demand { part, what, value, bound, is_met } => Some(json!({
+                "part": part, "what": what, "value": value, "demanded": bound, "met": is_met,
+            })),
+        }
+    }
+}
+
 /// Takes what is found.
-pub struct RelayFindingSink<'a> {
+pub(crate) struct RelayFindingSink<'a> {
     each: &'a mut dyn FnMut(&RelayFinding),
     part: &'static str,
     broken: Vec<String>,
@@ -83,14 +90,8 @@ impl<'a> RelayFindingSink<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<(), Error> {
-        if self.broken.is_empty() { Ok(()) } else { Err(Error::Broken(self.broken)) }
-    }
-}
-
-impl fmt::Debug for RelayFindingSink<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Show").field("part", &self.part).finish_non_exhaustive()
+    pub(super) fn finish(self) -> Result<()> {
+        if self.broken.is_empty() { Ok(()) } else { Err(BenchFailure::of(self.broken.join("; "))) }
     }
 }
 

@@ -8,7 +8,8 @@ use super::numbers::{NumberPace, NumberStream};
 use super::programs::{IperfOptions, IperfPair, check, ping};
 use super::row::{RelayRow, RowKeyFolders, RowRouting, RowSpec};
 use super::works::reaches;
-use super::{Error, RelayBenchOptions, RelayFindingSink};
+use super::{RelayBench, RelayFindingSink};
+use crate::failure::Result;
 use crate::measure::{FigureSpread, percentile};
 
 const NEEDED: &[(&str, &str)] =
@@ -45,10 +46,7 @@ impl SpeedPath {
 }
 
 /// All ways under each width of the wires, with and without offloads.
-pub(super) fn run(
-    options: &RelayBenchOptions,
-    show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+pub(super) fn run(bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Result<()> {
     check(NEEDED)?;
     show.line(
         "kernel: without any program; bare: neither sealed nor checked; routed: AES, [routing]",
@@ -56,17 +54,13 @@ pub(super) fn run(
     let head = ["wire", "mtu", "offload", "chain", "Gbit/s", "low", "high", "of bare"];
     show.line(&line(&head.map(str::to_owned)));
     for (mtu, offload) in [(1500, true), (1500, false), (9000, true), (9000, false)] {
-        one(options, mtu, offload, show)?;
+        one(bench, mtu, offload, show)?;
     }
-    [1500, 9000].into_iter().try_for_each(|mtu| over_ethernet(options, mtu, show))
+    [1500, 9000].into_iter().try_for_each(|mtu| over_ethernet(bench, mtu, show))
 }
 
 /// Over raw Ethernet, where two rows at once would hear each other.
-fn over_ethernet(
-    options: &RelayBenchOptions,
-    mtu: u16,
-    show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+fn over_ethernet(bench: RelayBench<'_>, mtu: u16, show: &mut RelayFindingSink<'_>) -> Result<()> {
     let net = RowNamespaces::make()?;
     net.set_mtu(mtu)?;
     let lane = RowSpec {
@@ -76,28 +70,24 @@ fn over_ethernet(
         wire: RowWire::Ethernet,
         ways: RowRouting::Static,
     };
-    let row = RelayRow::start(&net, RowKeyFolders::new(&options.programs, "aes-256-gcm")?, lane)?;
+    let row = RelayRow::start(&net, RowKeyFolders::new(bench.programs, "aes-256-gcm")?, lane)?;
     reaches(&net, lane)?;
     let mut ways = [
         SpeedPath::new("kernel", RowMachine::Server.address(RowSide::Left)),
         SpeedPath::new("AES", lane.inner(RowMachine::Server)),
     ];
-    measure(&net, options, &mut ways)?;
+    measure(&net, bench, &mut ways)?;
     rates(&mut ways, &lane, show);
     row.stop().map(drop)
 }
 
 /// Each way once in a round. The first round warms up.
-fn measure(
-    net: &RowNamespaces,
-    options: &RelayBenchOptions,
-    ways: &mut [SpeedPath],
-) -> Result<(), Error> {
-    for round in 0..=options.rounds {
+fn measure(net: &RowNamespaces, bench: RelayBench<'_>, ways: &mut [SpeedPath]) -> Result<()> {
+    for round in 0..=bench.rounds() {
         for way in &mut *ways {
             let how = IperfOptions {
                 to: &way.to,
-                seconds: if round == 0 { 1 } else { options.each_s },
+                seconds: if round == 0 { 1 } else { bench.options.each },
                 udp: false,
                 rate: None,
                 backwards: false,
@@ -112,23 +102,23 @@ fn measure(
 }
 
 fn one(
-    options: &RelayBenchOptions,
+    bench: RelayBench<'_>,
     mtu: u16,
     offload: bool,
     show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let net = RowNamespaces::make()?;
     net.set_mtu(mtu)?;
     net.set_offload(offload)?;
     let lane =
         |number| RowSpec { number, mtu, offload, wire: RowWire::Udp, ways: RowRouting::Static };
     let found = RowSpec { ways: RowRouting::Found, ..lane(3) };
-    let crew = |suite| RowKeyFolders::new(&options.programs, suite);
+    let crew = |suite| RowKeyFolders::new(bench.programs, suite);
     let mut aes = RelayRow::start(&net, crew("aes-256-gcm")?, lane(0))?;
     let chacha = RelayRow::start(&net, crew("chacha20-poly1305")?, lane(1))?;
     let routed = RelayRow::start(&net, crew("aes-256-gcm")?.with_mesh()?, found)?;
     let log = aes.crew().path("bare.log");
-    let _bare = BareRelayRow::start(&net, &options.programs, lane(2), &log)?;
+    let _bare = BareRelayRow::start(&net, bench.programs, lane(2), &log)?;
     let mut ways = [
         SpeedPath::new("kernel", RowMachine::Server.address(RowSide::Left)),
         SpeedPath::new("bare", lane(2).inner(RowMachine::Server)),
@@ -138,12 +128,12 @@ fn one(
     ];
     (0..4).try_for_each(|number| reaches(&net, lane(number)))?;
     let is_first = mtu == 1500 && offload;
-    measure(&net, options, &mut ways)?;
+    measure(&net, bench, &mut ways)?;
     rates(&mut ways, &lane(0), show);
     if is_first {
-        latencies(&net, options, &mut ways, show)?;
-        steady(&net, options, lane(0), show)?;
-        let mib = aes.process(RowMachine::Truck)?.memory_bytes()? as f64 / f64::from(1 << 20);
+        latencies(&net, bench, &mut ways, show)?;
+        steady(&net, bench, lane(0), show)?;
+        let mib = aes.process(RowMachine::Truck)?.peak_bytes() as f64 / f64::from(1 << 20);
         show.at_most("memory of a relay, at most, MiB", mib, RELAY_MIB);
     }
     for row in [aes, chacha, routed] {
@@ -194,17 +184,17 @@ fn rates(ways: &mut [SpeedPath], lane: &RowSpec, show: &mut RelayFindingSink<'_>
 
 fn latencies(
     net: &RowNamespaces,
-    options: &RelayBenchOptions,
+    bench: RelayBench<'_>,
     ways: &mut [SpeedPath],
     show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
-    for _ in 0..options.rounds {
+) -> Result<()> {
+    for _ in 0..bench.rounds() {
         for way in ways.iter_mut() {
             way.ping_ms.extend(ping(net, &way.to, PINGS)?);
         }
     }
     for way in ways {
-        let asked = PINGS as usize * options.rounds;
+        let asked = PINGS as usize * bench.rounds();
         let lost = asked - way.ping_ms.len();
         let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|part| percentile(&mut way.ping_ms, part));
         let name = way.name;
@@ -219,17 +209,21 @@ fn latencies(
 /// Ten thousand datagrams a second, sealed, over two relays, opened: none is lost.
 fn steady(
     net: &RowNamespaces,
-    options: &RelayBenchOptions,
+    bench: RelayBench<'_>,
     lane: RowSpec,
     show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let server = lane.inner(RowMachine::Server);
     let target = (RowMachine::Server, &*server, STEADY_PORT);
     let numbers = NumberStream::start(net, RowMachine::Car, target, STEADY)?;
-    std::thread::sleep(Duration::from_secs(options.steady_s));
+    std::thread::sleep(Duration::from_secs(bench.options.steady));
     let account = numbers.stop();
-    show.figure("steady stream, 200 bytes", account.sent as f64 / options.steady_s as f64, "/s");
-    let what = format!("lost of {} in {} s", account.sent, options.steady_s);
+    show.figure(
+        "steady stream, 200 bytes",
+        account.sent as f64 / bench.options.steady as f64,
+        "/s",
+    );
+    let what = format!("lost of {} in {} s", account.sent, bench.options.steady);
     show.at_most(&what, account.lost as f64, 0.0);
     Ok(())
 }

@@ -1,19 +1,20 @@
 //! The programs that people run over a network run over the row. Its relays' wires show none of it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::net::{self, RowMachine, RowNamespaces, RowSide, RowWire};
 use super::numbers::{NumberPace, NumberStream};
-use super::process::BenchProcess;
 use super::programs::{IperfOptions, IperfPair, check, ping};
 use super::recorder::{count, judge};
 use super::row::{GROUP, NAMES, RelayRow, RowKeyFolders, RowRouting, RowSpec, script};
-use super::{Error, RelayBenchOptions, RelayFindingSink};
+use super::{RelayBench, RelayFindingSink};
+use crate::failure::{BenchFailure, Result};
 use crate::measure::percentile;
+use crate::process::BenchProcess;
 
 /// Programs, and the packages of Debian that bring them.
 const NEEDED: &[(&str, &str)] = &[
@@ -34,24 +35,17 @@ const PINGS: u32 = 500;
 const BODY_LETTERS: usize = 16 << 10;
 
 /// Runs everything once over each kind of wire.
-pub(super) fn run(
-    options: &RelayBenchOptions,
-    show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+pub(super) fn run(bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Result<()> {
     check(NEEDED)?;
-    RowWire::ALL.into_iter().try_for_each(|wire| over(wire, options, show))
+    RowWire::ALL.into_iter().try_for_each(|wire| over(wire, bench, show))
 }
 
-fn over(
-    wire: RowWire,
-    options: &RelayBenchOptions,
-    show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+fn over(wire: RowWire, bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Result<()> {
     show.line(&format!("over {}:", wire.name()));
     let net = RowNamespaces::make()?;
     let lane = RowSpec { number: 0, mtu: 1500, offload: true, wire, ways: RowRouting::Static };
-    let crew = RowKeyFolders::new(&options.programs, "aes-256-gcm")?;
-    let mut row = RelayRow::capturing(&net, crew, lane)?;
+    let crew = RowKeyFolders::new(bench.programs, "aes-256-gcm")?;
+    let mut row = RelayRow::capturing(&net, crew, lane, true)?;
     reaches(&net, lane)?;
     let wires = WireRecordings::record(&net, lane, &row)?;
     let server = lane.inner(RowMachine::Server);
@@ -69,7 +63,7 @@ fn over(
         show.must(mbit > 1.0, "iperf3 measured nothing");
     }
     let body = row.crew().write("body", letters()?)?;
-    let hub = RowHub::start(&net, options, &row)?;
+    let hub = RowHub::start(&net, bench, &row)?;
     hub.brings_back(&net, &body)?;
     show.line(&format!("curl: a message of {BODY_LETTERS} letters went to the hub and came back"));
     hub.is_shown(&net)?;
@@ -88,11 +82,7 @@ fn over(
 }
 
 /// `tshark` and `sealane inspect` read the capture of a machine's own links.
-fn is_read(
-    row: &RelayRow<'_>,
-    machine: RowMachine,
-    show: &mut RelayFindingSink<'_>,
-) -> Result<(), Error> {
+fn is_read(row: &RelayRow<'_>, machine: RowMachine, show: &mut RelayFindingSink<'_>) -> Result<()> {
     let path = row.capture(machine).display().to_string();
     let malformed = malformed(&path)?;
     let packets = captured(&path)?;
@@ -114,7 +104,7 @@ fn is_read(
 }
 
 /// Waits until the row carries, both ways.
-pub(super) fn reaches(net: &RowNamespaces, lane: RowSpec) -> Result<(), Error> {
+pub(super) fn reaches(net: &RowNamespaces, lane: RowSpec) -> Result<()> {
     let begun = Instant::now();
     let pace = NumberPace { every: Duration::from_millis(20), at_once: 1, bytes: 64 };
     for (from, to) in [(RowMachine::Car, RowMachine::Server), (RowMachine::Server, RowMachine::Car)]
@@ -127,10 +117,10 @@ pub(super) fn reaches(net: &RowNamespaces, lane: RowSpec) -> Result<(), Error> {
 }
 
 /// A text that nobody could guess.
-fn letters() -> Result<String, Error> {
+fn letters() -> Result<String> {
     let mut random = vec![0; BODY_LETTERS];
     let failed = |error: getrandom::Error| std::io::Error::other(error.to_string());
-    getrandom::fill(&mut random).map_err(failed).map_err(Error::io("drawing letters"))?;
+    getrandom::fill(&mut random).map_err(failed).map_err(BenchFailure::io("drawing letters"))?;
     Ok(random.into_iter().map(|byte| char::from(b'a' + byte % 26)).collect())
 }
 
@@ -140,17 +130,13 @@ struct WireRecordings {
 }
 
 struct TcpdumpProcess {
-    child: Child,
+    process: BenchProcess,
     name: String,
     file: PathBuf,
 }
 
 impl WireRecordings {
-    fn record(
-        net: &RowNamespaces,
-        lane: RowSpec,
-        row: &RelayRow<'_>,
-    ) -> Result<WireRecordings, Error> {
+    fn record(net: &RowNamespaces, lane: RowSpec, row: &RelayRow<'_>) -> Result<WireRecordings> {
         let inner = lane.interface();
         let places = [
             (RowMachine::Truck, RowSide::Left.name()),
@@ -164,19 +150,17 @@ impl WireRecordings {
             let file = row.crew().path(&format!("{}.pcap", name.replace(' ', "-")));
             let mut command = net.within(machine, Path::new("tcpdump"));
             command.args(["-i", interface, "-U", "-s", "0", "-B", "65536", "-Z", "root", "-w"]);
-            let child = command.arg(&file).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-            let child = child.map_err(Error::io("starting tcpdump"))?;
-            Ok(TcpdumpProcess { child, name, file })
+            let process = BenchProcess::silent(command.arg(&file))?;
+            Ok(TcpdumpProcess { process, name, file })
         };
-        let recorders = places.into_iter().map(start).collect::<Result<Vec<_>, Error>>()?;
+        let recorders = places.into_iter().map(start).collect::<Result<Vec<_>>>()?;
         let begun = Instant::now();
         // Its file has a head once it records.
         let is_recording =
             |one: &TcpdumpProcess| std::fs::metadata(&one.file).is_ok_and(|file| file.len() > 0);
         while !recorders.iter().all(is_recording) {
             if begun.elapsed() > Duration::from_secs(30) {
-                let said = "records nothing".to_owned();
-                return Err(Error::Said { what: "tcpdump".to_owned(), said });
+                return Err(BenchFailure::said("tcpdump", "records nothing"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -188,12 +172,11 @@ impl WireRecordings {
         crew: &RowKeyFolders,
         body: &str,
         show: &mut RelayFindingSink<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         for recorder in &mut self.recorders {
-            let id = rustix::process::Pid::from_child(&recorder.child);
             // One that has ended already has recorded too little, which is told below.
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);
-            let _ = recorder.child.wait();
+            recorder.process.signal(rustix::process::Signal::INT);
+            recorder.process.wait();
         }
         let keys = [RowMachine::Car, RowMachine::Server].map(|end| crew.keys(end).join("identity"));
         let keys = keys.map(|path| path.display().to_string());
@@ -225,24 +208,17 @@ impl WireRecordings {
     }
 }
 
-impl Drop for TcpdumpProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// How many packets of a capture `tshark` calls malformed.
-fn malformed(path: &str) -> Result<usize, Error> {
+fn malformed(path: &str) -> Result<usize> {
     packets(path, &["-Y", "_ws.malformed"])
 }
 
 /// How many packets `tshark` finds in a capture.
-fn captured(path: &str) -> Result<usize, Error> {
+fn captured(path: &str) -> Result<usize> {
     packets(path, &[])
 }
 
-fn packets(path: &str, filter: &[&str]) -> Result<usize, Error> {
+fn packets(path: &str, filter: &[&str]) -> Result<usize> {
     let mut command = Command::new("tshark");
     command.args(["-r", path, "-T", "fields", "-e", "frame.number"]).args(filter);
     Ok(net::output(&mut command)?.lines().count())
@@ -257,14 +233,10 @@ struct RowHub {
 }
 
 impl RowHub {
-    fn start(
-        net: &RowNamespaces,
-        options: &RelayBenchOptions,
-        row: &RelayRow<'_>,
-    ) -> Result<RowHub, Error> {
+    fn start(net: &RowNamespaces, bench: RelayBench<'_>, row: &RelayRow<'_>) -> Result<RowHub> {
         let data = row.crew().path("hub");
         let token = |words: &[&str]| {
-            let mut command = Command::new(&options.programs.sealane);
+            let mut command = Command::new(&bench.programs.sealane);
             command.args(["token", "new", "--data"]).arg(&data).args(words).env_clear();
             command.env("HOME", row.crew().path(""));
             net::output(&mut command).map(|said| said.trim().to_owned())
@@ -273,14 +245,14 @@ impl RowHub {
         let token_of_all = token(&[&["all", "--read"], &all[..]].concat())?;
         let reader = token(&["reader", "--read", "orders"])?;
         let address = format!("{}:{HUB_PORT}", row.lane.inner(RowMachine::Server));
-        let mut command = net.within(RowMachine::Server, &options.programs.sealane);
+        let mut command = net.within(RowMachine::Server, &bench.programs.sealane);
         command.args(["--json", "up", "--listen", &address, "--data"]).arg(&data);
         command.env("HOME", row.crew().path(""));
-        let process = BenchProcess::start(command, &row.crew().path("hub.log"))?;
+        let process = BenchProcess::start(&mut command, Some(&row.crew().path("hub.log")))?;
         Ok(RowHub { _process: process, address, token: token_of_all, reader })
     }
 
-    fn call(&self, net: &RowNamespaces, words: &[&str], path: &str) -> Result<String, Error> {
+    fn call(&self, net: &RowNamespaces, words: &[&str], path: &str) -> Result<String> {
         let mut command = net.within(RowMachine::Car, Path::new("curl"));
         let authorization = format!("authorization: Bearer {}", self.token);
         command.args(["--silent", "--show-error", "--fail", "--header", &authorization]);
@@ -289,22 +261,22 @@ impl RowHub {
     }
 
     /// A message from a file, stored and read again.
-    fn brings_back(&self, net: &RowNamespaces, file: &str) -> Result<(), Error> {
+    fn brings_back(&self, net: &RowNamespaces, file: &str) -> Result<()> {
         let read = |file: &str| std::fs::read_to_string(file);
-        let text = read(file).map_err(Error::io("reading a file"))?;
+        let text = read(file).map_err(BenchFailure::io("reading a file"))?;
         let message = format!("{{\"to\":\"secret\",\"envelopes\":[{{\"text\":\"{text}\"}}]}}");
         let path = format!("{file}.json");
-        std::fs::write(&path, message).map_err(Error::io("writing a file"))?;
+        std::fs::write(&path, message).map_err(BenchFailure::io("writing a file"))?;
         self.call(net, &["--data-binary", &format!("@{path}")], "/v1/enqueue/batch")?;
         let came = self.call(net, &[], "/v1/streams/secret?from=first")?;
         if came.contains(&text) {
             return Ok(());
         }
-        Err(Error::Said { what: "curl".to_owned(), said: "another message came back".to_owned() })
+        Err(BenchFailure::said("curl", "another message came back"))
     }
 
     /// The console in a browser of the car.
-    fn is_shown(&self, net: &RowNamespaces) -> Result<(), Error> {
+    fn is_shown(&self, net: &RowNamespaces) -> Result<()> {
         for topic in ["orders", "secret"] {
             let envelopes = "{\"n\":0},{\"n\":1},{\"n\":2}";
             let message = format!("{{\"to\":\"{topic}\",\"envelopes\":[{envelopes}]}}");

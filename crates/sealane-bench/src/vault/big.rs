@@ -1,9 +1,10 @@
 //! One file of a gigabyte: rates, memory, what a small change costs, and a range of it.
 
-use super::measure::{VaultBench, VaultBenchMedian};
-use super::small::{VaultBenchInput, again, discard, folder, gets, puts, row, store};
+use super::measure::VaultBench;
+use super::small::{VaultBenchInput, archives, discard, folder, store};
 use super::tool::VaultBenchTool;
-use super::{Error, VaultBenchRow, data};
+use super::{VaultBenchRow, data};
+use crate::failure::Result;
 
 const RANGE: u64 = 1 << 20;
 
@@ -13,25 +14,23 @@ pub(super) fn run(
     tools: &[VaultBenchTool],
     size: u64,
     add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<(), Error> {
+) -> Result<()> {
     let source = folder(bench, "big")?;
     let file = source.join("recording.bin");
     let set = data::big(&file, size, b"")?;
     let mut work = VaultBenchInput { bench, source, set, name: "1 GB", cores: 1 };
-    let archives: Vec<VaultBenchTool> =
-        tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
+    let archives = archives(tools);
     let ours: Vec<VaultBenchTool> =
         tools.iter().filter(|tool| tool.is_sealane()).cloned().collect();
-    puts(&work, tools, &one_core, add)?;
-    gets(&work, &archives, "demanded: >= 500 MB/s", add)?;
+    work.puts(tools, &one_core, add)?;
+    work.gets(&archives, "demanded: >= 500 MB/s", add)?;
     let usual: Vec<VaultBenchTool> = ours.iter().filter(|tool| tool.is_usual()).cloned().collect();
     ranges(&work, &usual, size, add)?;
     work.set = data::big(&file, size, b"!")?;
-    let demanded = "demanded: <= 8 MiB stored";
-    again(&work, &archives, "1 byte at its front", demanded, add)?;
+    work.again(&archives, "1 byte at its front", "demanded: <= 8 MiB stored", add)?;
     work.cores = 2;
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
-        puts(&work, &ours, &|_, _| "demanded: >= 1.8 times one core".to_owned(), add)?;
+        work.puts(&ours, &|_, _| "demanded: >= 1.8 times one core".to_owned(), add)?;
     }
     discard(bench)
 }
@@ -52,27 +51,16 @@ fn ranges(
     tools: &[VaultBenchTool],
     size: u64,
     add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<(), Error> {
-    let mut results = vec![vec![]; tools.len()];
-    for round in 0..work.bench.rounds as u64 {
-        let offset = size / 2 + round * RANGE / 2;
-        for (tool, runs) in tools.iter().zip(&mut results) {
-            let command = tool.range(&store(work.bench, tool), "big/recording.bin", offset, RANGE);
-            runs.push(work.bench.run(&command, 1)?);
-        }
-    }
+) -> Result<()> {
     let set = data::BenchFileSet { files: 1, bytes: RANGE };
-    let work = VaultBenchInput { bench: work.bench, source: work.source.clone(), set, ..*work };
-    for (tool, runs) in tools.iter().zip(results) {
-        let note = "a process each, unlock included; demanded: < 20 ms after unlock".to_owned();
-        add(row(
-            &work,
-            tool,
-            "1 GB, a range of 1 MiB".to_owned(),
-            VaultBenchMedian::of(&runs),
-            None,
-            note,
-        ));
-    }
-    Ok(())
+    let part = VaultBenchInput { bench: work.bench, source: work.source.clone(), set, ..*work };
+    let mut round = |number, tool: &VaultBenchTool| {
+        let offset = size / 2 + number as u64 * RANGE / 2;
+        let store = store(work.bench, tool);
+        let command = tool.range(&store, "big/recording.bin", offset, RANGE);
+        Ok((work.bench.run(&command, 1)?, None))
+    };
+    let note = "a process each, unlock included; demanded: < 20 ms after unlock";
+    let what = "1 GB, a range of 1 MiB";
+    part.rounds(tools, what, &|_, _| note.to_owned(), &mut round, add)
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use super::Error;
+use crate::failure::{BenchFailure, Result};
 
 /// How many files, and bytes, were made.
 #[derive(Debug, Clone, Copy)]
@@ -14,12 +14,12 @@ pub(super) struct BenchFileSet {
 }
 
 /// 263 files of 25.1 MB: log-normal sizes with a median of 12 KB, the largest of 3.9 MB.
-pub(super) fn mixed(folder: &Path) -> Result<BenchFileSet, Error> {
+pub(super) fn mixed(folder: &Path) -> Result<BenchFileSet> {
     files(folder, 263, 12_000.0, 2.06, 3_900_000, 25_100_000)
 }
 
 /// 20,000 files of 66 MB: 3.3 KB each on average.
-pub(super) fn small(folder: &Path) -> Result<BenchFileSet, Error> {
+pub(super) fn small(folder: &Path) -> Result<BenchFileSet> {
     files(folder, 20_000, 1_500.0, 1.26, 200_000, 66_000_000)
 }
 
@@ -30,7 +30,7 @@ fn files(
     spread: f64,
     largest: u64,
     total: u64,
-) -> Result<BenchFileSet, Error> {
+) -> Result<BenchFileSet> {
     let mut source = BenchByteSource::new(b"files");
     let sizes = (0..count).map(|_| (median * (spread * source.normal()).exp()).min(largest as f64));
     let sizes: Vec<f64> = sizes.collect();
@@ -40,17 +40,17 @@ fn files(
     for (index, size) in sizes.iter().enumerate() {
         let size = ((size * scale) as u64).clamp(1, largest);
         let inside = folder.join(format!("folder {:02}", index % 40));
-        fs::create_dir_all(&inside).map_err(Error::io("making data"))?;
+        fs::create_dir_all(&inside).map_err(BenchFailure::io("making data"))?;
         let content = if index % 2 == 0 { source.text(size) } else { source.noise(size) };
         fs::write(inside.join(format!("file {index:05}.dat")), content)
-            .map_err(Error::io("making data"))?;
+            .map_err(BenchFailure::io("making data"))?;
         bytes += size;
     }
     Ok(BenchFileSet { files: count, bytes })
 }
 
 /// One file, text and noise in turns of 4 MiB, with `before` at its front.
-pub(super) fn big(path: &Path, size: u64, before: &[u8]) -> Result<BenchFileSet, Error> {
+pub(super) fn big(path: &Path, size: u64, before: &[u8]) -> Result<BenchFileSet> {
     const TURN: u64 = 4 << 20;
     let mut source = BenchByteSource::new(b"big");
     let written = File::create(path).map(BufWriter::new).and_then(|mut file| {
@@ -62,7 +62,7 @@ pub(super) fn big(path: &Path, size: u64, before: &[u8]) -> Result<BenchFileSet,
         }
         file.into_inner()?.sync_all()
     });
-    written.map_err(Error::io("making data"))?;
+    written.map_err(BenchFailure::io("making data"))?;
     Ok(BenchFileSet { files: 1, bytes: size + before.len() as u64 })
 }
 

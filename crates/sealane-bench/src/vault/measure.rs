@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::Error;
+use crate::failure::{BenchFailure, Result};
+use crate::process::memory_kib;
 
 /// How often a process is asked how much memory it has held.
 const LOOK: Duration = Duration::from_millis(2);
@@ -25,14 +26,6 @@ pub(super) struct VaultBenchRun {
     pub(super) memory_kib: u64,
 }
 
-/// The median of several runs.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct VaultBenchMedian {
-    pub(super) seconds: f64,
-    pub(super) range: (f64, f64),
-    pub(super) memory_kib: u64,
-}
-
 impl VaultBench {
     pub(super) fn new(folder: &Path, rounds: usize) -> VaultBench {
         let pinned = Command::new("taskset").arg("-V").output().is_ok();
@@ -47,7 +40,7 @@ impl VaultBench {
     }
 
     /// Runs a command to its end on `cores` cores.
-    pub(super) fn run(&self, command: &Command, cores: usize) -> Result<VaultBenchRun, Error> {
+    pub(super) fn run(&self, command: &Command, cores: usize) -> Result<VaultBenchRun> {
         let name = shown(command);
         let mut pinned = match self.pinned {
             true => {
@@ -68,24 +61,24 @@ impl VaultBench {
         if let Some(folder) = command.get_current_dir() {
             pinned.current_dir(folder);
         }
-        let (output, stdout) = std::io::pipe().map_err(Error::io(&name))?;
-        let stderr = stdout.try_clone().map_err(Error::io(&name))?;
+        let (output, stdout) = std::io::pipe().map_err(BenchFailure::io(&name))?;
+        let stderr = stdout.try_clone().map_err(BenchFailure::io(&name))?;
         pinned.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
         // Earlier processes still have data to write. A run should not wait for the disk on
         // another's account.
-        Command::new("sync").status().map_err(Error::io("sync"))?;
+        Command::new("sync").status().map_err(BenchFailure::io("sync"))?;
         let start = Instant::now();
-        let mut process = pinned.spawn().map_err(Error::io(&name))?;
+        let mut process = pinned.spawn().map_err(BenchFailure::io(&name))?;
         // The command holds the pipe's other end; without it the reader sees the process's end.
         drop(pinned);
         let reader = std::thread::spawn(move || {
             let (mut output, mut said) = (output, vec![]);
             output.read_to_end(&mut said).map(|_| String::from_utf8_lossy(&said).into_owned())
         });
-        let mut memory_kib = 0;
+        let mut held_kib = 0;
         let status = loop {
-            memory_kib = memory_kib.max(held_kib(process.id()));
-            if let Some(status) = process.try_wait().map_err(Error::io(&name))? {
+            held_kib = held_kib.max(memory_kib(process.id(), "VmHWM:"));
+            if let Some(status) = process.try_wait().map_err(BenchFailure::io(&name))? {
                 break status;
             }
             std::thread::sleep(LOOK);
@@ -94,29 +87,10 @@ impl VaultBench {
         let said = reader.join().ok().and_then(Result::ok).unwrap_or_default();
         if !status.success() {
             let words = said.lines().rev().take(4).collect::<Vec<_>>().join(" | ");
-            return Err(Error::Tool { tool: name, said: format!("{status}: {words}") });
+            return Err(BenchFailure::said(format!("{name} failed"), format!("{status}: {words}")));
         }
-        Ok(VaultBenchRun { seconds, memory_kib })
+        Ok(VaultBenchRun { seconds, memory_kib: held_kib })
     }
-}
-
-impl VaultBenchMedian {
-    pub(super) fn of(runs: &[VaultBenchRun]) -> VaultBenchMedian {
-        let mut seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-        seconds.sort_by(f64::total_cmp);
-        let at = |index: usize| seconds.get(index).copied().unwrap_or_default();
-        let memory_kib = runs.iter().map(|run| run.memory_kib).max().unwrap_or_default();
-        let last = seconds.len().saturating_sub(1);
-        VaultBenchMedian { seconds: at(last / 2), range: (at(0), at(last)), memory_kib }
-    }
-}
-
-/// The most resident memory that a process has held so far, by its own account.
-fn held_kib(id: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.trim().strip_suffix("kB"));
-    number.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
 }
 
 fn shown(command: &Command) -> String {

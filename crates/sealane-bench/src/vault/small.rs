@@ -1,11 +1,14 @@
 //! Many files: the report's 263, and 20,000 small ones.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::measure::{self, VaultBench, VaultBenchMedian, VaultBenchRun};
+use super::measure::{self, VaultBench, VaultBenchRun};
 use super::tool::VaultBenchTool;
-use super::{Error, VaultBenchRow, data};
+use super::{VaultBenchRow, data};
+use crate::failure::{BenchFailure, Result};
+use crate::measure::percentile;
 
 /// Files that can be removed without a trace in what is timed next.
 const FEW_FILES: u64 = 1000;
@@ -22,12 +25,17 @@ pub(super) struct VaultBenchInput<'a> {
 /// The part of the time to unlock that a run has to take beyond it, for a rate to be told.
 const LEFT_MIN: f64 = 0.2;
 
+/// Those that keep a whole folder.
+pub(super) fn archives(tools: &[VaultBenchTool]) -> Vec<VaultBenchTool> {
+    tools.iter().filter(|tool| tool.is_archive()).cloned().collect()
+}
+
 /// 263 files of 25 MB.
 pub(super) fn mixed(
     bench: &VaultBench,
     tools: &[VaultBenchTool],
     add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<(), Error> {
+) -> Result<()> {
     let source = folder(bench, "mixed")?;
     let set = data::mixed(&source)?;
     let work = VaultBenchInput { bench, source, set, name: "263 files", cores: 1 };
@@ -46,13 +54,12 @@ pub(super) fn mixed(
         let (files, rate) = (set.files as f64 / left, set.bytes as f64 / left / 1e6);
         format!("after unlock: {files:.0} files/s, {rate:.0} MB/s; {demanded}")
     };
-    puts(&work, tools, &note, add)?;
-    let archives: Vec<VaultBenchTool> =
-        tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
-    again(&work, &archives, "unchanged", "", add)?;
-    gets(&work, &archives, "", add)?;
+    work.puts(tools, &note, add)?;
+    let archives = archives(tools);
+    work.again(&archives, "unchanged", "", add)?;
+    work.gets(&archives, "", add)?;
     rename(&work.source)?;
-    again(&work, &archives, "tree renamed", "demanded: no data stored", add)?;
+    work.again(&archives, "tree renamed", "demanded: no data stored", add)?;
     discard(bench)
 }
 
@@ -61,109 +68,136 @@ pub(super) fn many(
     bench: &VaultBench,
     tools: &[VaultBenchTool],
     add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<(), Error> {
+) -> Result<()> {
     let source = folder(bench, "small")?;
     let set = data::small(&source)?;
     let work = VaultBenchInput { bench, source, set, name: "20,000 files", cores: 1 };
     // A key derivation for each of 20,000 files takes minutes and shows nothing new.
-    let archives: Vec<VaultBenchTool> =
-        tools.iter().filter(|tool| tool.is_archive()).cloned().collect();
-    let note = |tool: &VaultBenchTool, _| match tool.is_usual() {
-        true => "demanded: >= 25,000 files/s".to_owned(),
-        false => String::new(),
-    };
-    puts(&work, &archives, &note, add)?;
-    again(&work, &archives, "unchanged", "demanded: < 0.25 s", add)?;
-    gets(&work, &archives, "", add)?;
+    let archives = archives(tools);
+    work.puts(&archives, &demanded("demanded: >= 25,000 files/s"), add)?;
+    work.again(&archives, "unchanged", "demanded: < 0.25 s", add)?;
+    work.gets(&archives, "", add)?;
     discard(bench)
 }
 
-/// Keeps the source in a new store, each tool in turn, as often as there are rounds.
-pub(super) fn puts(
-    work: &VaultBenchInput<'_>,
-    tools: &[VaultBenchTool],
-    note: &dyn Fn(&VaultBenchTool, f64) -> String,
-    add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<(), Error> {
-    let mut results = vec![(vec![], 0); tools.len()];
-    for _ in 0..work.bench.rounds {
-        for (tool, (runs, stored)) in tools.iter().zip(&mut results) {
-            let store = fresh(work.bench, tool)?;
-            let before = measure::size(&store);
-            measure::warm(&work.source);
-            runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
-            *stored = measure::size(&store) - before;
-        }
-    }
-    for (tool, (runs, stored)) in tools.iter().zip(results) {
-        let median = VaultBenchMedian::of(&runs);
-        let cores = if work.cores > 1 { format!(", {} cores", work.cores) } else { String::new() };
-        let what = format!("{}, put{cores}", work.name);
-        add(row(work, tool, what, median, Some(stored), note(tool, median.seconds)));
-    }
-    Ok(())
+/// A note on the row of the tool that something is demanded of.
+pub(super) fn demanded(what: &str) -> impl Fn(&VaultBenchTool, f64) -> String {
+    move |tool, _| if tool.is_usual() { what.to_owned() } else { String::new() }
 }
 
-/// Keeps the source once more in the store that is there, each tool in turn; the bytes are those of
-/// the first time.
-pub(super) fn again(
-    work: &VaultBenchInput<'_>,
-    tools: &[VaultBenchTool],
-    what: &str,
-    demanded: &str,
-    add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<(), Error> {
-    let mut results = vec![(vec![], None); tools.len()];
-    for _ in 0..work.bench.rounds {
-        for (tool, (runs, first)) in tools.iter().zip(&mut results) {
-            let store = store(work.bench, tool);
-            let before = measure::size(&store);
-            measure::warm(&work.source);
-            runs.push(work.bench.run(&tool.put(&store, &work.source, work.cores), work.cores)?);
-            first.get_or_insert(measure::size(&store).saturating_sub(before));
-        }
-    }
-    for (tool, (runs, first)) in tools.iter().zip(results) {
-        let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
-        let what = format!("{}, {what}", work.name);
-        add(row(work, tool, what, VaultBenchMedian::of(&runs), first, note));
-    }
-    Ok(())
-}
+type VaultRound<'a> =
+    dyn FnMut(usize, &VaultBenchTool) -> Result<(VaultBenchRun, Option<u64>)> + 'a;
 
-/// Restores what was kept, with whatever the tool verifies while it does so.
-pub(super) fn gets(
-    work: &VaultBenchInput<'_>,
-    tools: &[VaultBenchTool],
-    demanded: &str,
-    add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<(), Error> {
-    let mut results = vec![vec![]; tools.len()];
-    for round in 0..work.bench.rounds {
-        for (number, (tool, runs)) in tools.iter().zip(&mut results).enumerate() {
-            let target = folder(work.bench, &format!("target-{round}-{number}"))?;
-            let store = store(work.bench, tool);
+impl VaultBenchInput<'_> {
+    /// Each tool in turn, as often as there are rounds, and a row for each: the median, and what
+    /// the `stored` of its rounds becomes.
+    pub(super) fn rounds(
+        &self,
+        tools: &[VaultBenchTool],
+        what: &str,
+        note: &dyn Fn(&VaultBenchTool, f64) -> String,
+        round: &mut VaultRound<'_>,
+        add: &mut dyn FnMut(VaultBenchRow),
+    ) -> Result<()> {
+        let mut results = vec![(vec![], 0, None); tools.len()];
+        for number in 0..self.bench.rounds {
+            for (tool, (seconds, memory_kib, stored)) in tools.iter().zip(&mut results) {
+                let (run, added) = round(number, tool)?;
+                seconds.push(run.seconds);
+                *memory_kib = run.memory_kib.max(*memory_kib);
+                *stored = added;
+            }
+        }
+        for (tool, (mut seconds, memory_kib, stored)) in tools.iter().zip(results) {
+            let [fastest, slowest] = [0.0, 1.0].map(|part| percentile(&mut seconds, part));
+            // Of an even number, the lower of the two in the middle.
+            let median = seconds.get(seconds.len().saturating_sub(1) / 2).copied();
+            let median = median.unwrap_or_default();
+            add(VaultBenchRow {
+                tool: tool.name.clone(),
+                what: what.to_owned(),
+                seconds: median,
+                fastest,
+                slowest,
+                files: self.set.files,
+                bytes: self.set.bytes,
+                stored,
+                memory_kib,
+                note: note(tool, median),
+            });
+        }
+        Ok(())
+    }
+
+    /// Keeps the source in `store`; gives what that added.
+    fn put(&self, tool: &VaultBenchTool, store: &Path) -> Result<(VaultBenchRun, u64)> {
+        let before = measure::size(store);
+        measure::warm(&self.source);
+        let run = self.bench.run(&tool.put(store, &self.source, self.cores), self.cores)?;
+        Ok((run, measure::size(store).saturating_sub(before)))
+    }
+
+    /// Keeps the source in a new store.
+    pub(super) fn puts(
+        &self,
+        tools: &[VaultBenchTool],
+        note: &dyn Fn(&VaultBenchTool, f64) -> String,
+        add: &mut dyn FnMut(VaultBenchRow),
+    ) -> Result<()> {
+        let cores = if self.cores > 1 { format!(", {} cores", self.cores) } else { String::new() };
+        let mut round = |_, tool: &VaultBenchTool| {
+            let (run, stored) = self.put(tool, &fresh(self.bench, tool)?)?;
+            Ok((run, Some(stored)))
+        };
+        self.rounds(tools, &format!("{}, put{cores}", self.name), note, &mut round, add)
+    }
+
+    /// Keeps the source once more in the store that is there; the bytes are those of the first
+    /// time.
+    pub(super) fn again(
+        &self,
+        tools: &[VaultBenchTool],
+        what: &str,
+        wanted: &str,
+        add: &mut dyn FnMut(VaultBenchRow),
+    ) -> Result<()> {
+        let mut first: BTreeMap<String, u64> = BTreeMap::new();
+        let mut round = |_, tool: &VaultBenchTool| {
+            let (run, added) = self.put(tool, &store(self.bench, tool))?;
+            Ok((run, Some(*first.entry(tool.name.clone()).or_insert(added))))
+        };
+        let what = format!("{}, {what}", self.name);
+        self.rounds(tools, &what, &demanded(wanted), &mut round, add)
+    }
+
+    /// Restores what was kept, with whatever the tool verifies while it does so.
+    pub(super) fn gets(
+        &self,
+        tools: &[VaultBenchTool],
+        wanted: &str,
+        add: &mut dyn FnMut(VaultBenchRow),
+    ) -> Result<()> {
+        let mut round = |number, tool: &VaultBenchTool| {
+            let store = store(self.bench, tool);
+            let name = store.file_name().unwrap_or_default().display();
+            let target = folder(self.bench, &format!("target-{number}-{name}"))?;
             measure::warm(&store);
-            let command = tool.get(&store, &target);
-            runs.push(work.bench.run(&command, work.cores)?);
+            let run = self.bench.run(&tool.get(&store, &target), self.cores)?;
             let restored = measure::size(&target);
-            if restored != work.set.bytes {
-                let said = format!("{restored} bytes came back of {}", work.set.bytes);
-                return Err(Error::Tool { tool: tool.name.clone(), said });
+            if restored != self.set.bytes {
+                let said = format!("{restored} bytes came back of {}", self.set.bytes);
+                return Err(BenchFailure::said(&tool.name, said));
             }
             // Before ext4 takes an inode it looks at each that was freed lately: who restores
             // after thousands were removed pays for that. Many files stay until all are done.
-            if work.set.files < FEW_FILES {
-                fs::remove_dir_all(&target).map_err(Error::io("removing a target"))?;
+            if self.set.files < FEW_FILES {
+                fs::remove_dir_all(&target).map_err(BenchFailure::io("removing a target"))?;
             }
-        }
+            Ok((run, None))
+        };
+        let what = format!("{}, restore", self.name);
+        self.rounds(tools, &what, &demanded(wanted), &mut round, add)
     }
-    for (tool, runs) in tools.iter().zip(results) {
-        let note = if tool.is_usual() { demanded.to_owned() } else { String::new() };
-        let what = format!("{}, restore", work.name);
-        add(row(work, tool, what, VaultBenchMedian::of(&runs), None, note));
-    }
-    Ok(())
 }
 
 /// The time that a process of ours takes before and after the files: start, key derivation, an
@@ -172,48 +206,30 @@ fn unlock(
     bench: &VaultBench,
     tools: &[VaultBenchTool],
     add: &mut dyn FnMut(VaultBenchRow),
-) -> Result<f64, Error> {
+) -> Result<f64> {
     let source = folder(bench, "empty")?;
     let set = data::BenchFileSet { files: 0, bytes: 0 };
     let work = VaultBenchInput { bench, source, set, name: "nothing", cores: 1 };
-    let Some(tool) = tools.iter().find(|tool| tool.is_usual()) else { return Ok(0.0) };
-    let mut runs: Vec<VaultBenchRun> = vec![];
-    for _ in 0..bench.rounds {
+    let usual: Vec<VaultBenchTool> =
+        tools.iter().filter(|tool| tool.is_usual()).take(1).cloned().collect();
+    let note = "start, Argon2id (64 MiB, 3 passes, 4 lanes) and an empty snapshot";
+    let mut median = 0.0;
+    let mut round = |_, tool: &VaultBenchTool| {
         let store = fresh(bench, tool)?;
-        runs.push(bench.run(&tool.put(&store, &work.source, 1), 1)?);
-    }
-    let median = VaultBenchMedian::of(&runs);
-    let note = "start, Argon2id (64 MiB, 3 passes, 4 lanes) and an empty snapshot".to_owned();
-    add(row(&work, tool, "nothing, put".to_owned(), median, None, note));
-    Ok(median.seconds)
-}
-
-pub(super) fn row(
-    work: &VaultBenchInput<'_>,
-    tool: &VaultBenchTool,
-    what: String,
-    median: VaultBenchMedian,
-    stored: Option<u64>,
-    note: String,
-) -> VaultBenchRow {
-    VaultBenchRow {
-        tool: tool.name.clone(),
-        what,
-        seconds: median.seconds,
-        range: median.range,
-        files: work.set.files,
-        bytes: work.set.bytes,
-        stored,
-        memory_kib: median.memory_kib,
-        note,
-    }
+        Ok((bench.run(&tool.put(&store, &work.source, 1), 1)?, None))
+    };
+    work.rounds(&usual, "nothing, put", &|_, _| note.to_owned(), &mut round, &mut |row| {
+        median = row.seconds;
+        add(row);
+    })?;
+    Ok(median)
 }
 
 /// Gives every folder of the data another name.
-fn rename(source: &Path) -> Result<(), Error> {
-    for entry in fs::read_dir(source).map_err(Error::io("renaming"))?.flatten() {
+fn rename(source: &Path) -> Result<()> {
+    for entry in fs::read_dir(source).map_err(BenchFailure::io("renaming"))?.flatten() {
         let name = format!("renamed {}", entry.file_name().display());
-        fs::rename(entry.path(), source.join(name)).map_err(Error::io("renaming"))?;
+        fs::rename(entry.path(), source.join(name)).map_err(BenchFailure::io("renaming"))?;
     }
     Ok(())
 }
@@ -224,13 +240,13 @@ pub(super) fn store(bench: &VaultBench, tool: &VaultBenchTool) -> PathBuf {
 }
 
 /// A new store in the place of an older one.
-fn fresh(bench: &VaultBench, tool: &VaultBenchTool) -> Result<PathBuf, Error> {
+fn fresh(bench: &VaultBench, tool: &VaultBenchTool) -> Result<PathBuf> {
     let store = store(bench, tool);
     for old in [&store, &store.with_extension("state")] {
         if old.exists() {
-            fs::remove_dir_all(old).map_err(Error::io("removing a store"))?;
+            fs::remove_dir_all(old).map_err(BenchFailure::io("removing a store"))?;
         }
-        fs::create_dir_all(old).map_err(Error::io("making a store"))?;
+        fs::create_dir_all(old).map_err(BenchFailure::io("making a store"))?;
     }
     if let Some(command) = tool.init(&store) {
         bench.run(&command, 1)?;
@@ -239,19 +255,19 @@ fn fresh(bench: &VaultBench, tool: &VaultBenchTool) -> Result<PathBuf, Error> {
 }
 
 /// A new, empty folder.
-pub(super) fn folder(bench: &VaultBench, name: &str) -> Result<PathBuf, Error> {
+pub(super) fn folder(bench: &VaultBench, name: &str) -> Result<PathBuf> {
     let folder = bench.folder.join(name);
     if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(Error::io("removing a folder"))?;
+        fs::remove_dir_all(&folder).map_err(BenchFailure::io("removing a folder"))?;
     }
-    fs::create_dir_all(&folder).map_err(Error::io("making a folder"))?;
+    fs::create_dir_all(&folder).map_err(BenchFailure::io("making a folder"))?;
     Ok(folder)
 }
 
 /// Makes room for the next group.
-pub(super) fn discard(bench: &VaultBench) -> Result<(), Error> {
-    for entry in fs::read_dir(&bench.folder).map_err(Error::io("removing"))?.flatten() {
-        fs::remove_dir_all(entry.path()).map_err(Error::io("removing"))?;
+pub(super) fn discard(bench: &VaultBench) -> Result<()> {
+    for entry in fs::read_dir(&bench.folder).map_err(BenchFailure::io("removing"))?.flatten() {
+        fs::remove_dir_all(entry.path()).map_err(BenchFailure::io("removing"))?;
     }
     Ok(())
 }

@@ -33,15 +33,16 @@ enum VaultBenchToolKind {
 }
 
 /// Every tool that is there. What is missing is shown, with what is not measured for it.
-pub(super) fn find(options: &VaultBenchOptions, show: &mut dyn FnMut(&str)) -> Vec<VaultBenchTool> {
-    let BenchPrograms { sealane, bench } = &options.programs;
+pub(super) fn find(
+    programs: &BenchPrograms,
+    options: &VaultBenchOptions,
+    show: &mut dyn FnMut(&str),
+) -> Vec<VaultBenchTool> {
+    let BenchPrograms { sealane, bench } = programs;
     let vault = |whose: &str, program: &Path| {
         [("zstd-3", "zstd"), ("lz4", "lz4"), ("stored", "none")].map(|(name, codec)| {
-            VaultBenchTool {
-                name: format!("{whose}{name}"),
-                kind: VaultBenchToolKind::Sealane(codec),
-                program: program.to_owned(),
-            }
+            let kind = VaultBenchToolKind::Sealane(codec);
+            VaultBenchTool::new(format!("{whose}{name}"), kind, program)
         })
     };
     let mut tools = vault(NOW, sealane).to_vec();
@@ -55,12 +56,7 @@ pub(super) fn find(options: &VaultBenchOptions, show: &mut dyn FnMut(&str)) -> V
             None => show(&format!("{} is missing: nothing to compare with", before.display())),
         }
     }
-    let report = "the report's, Rust".to_owned();
-    tools.push(VaultBenchTool {
-        name: report,
-        kind: VaultBenchToolKind::N2sRust,
-        program: bench.clone(),
-    });
+    tools.push(VaultBenchTool::new("the report's, Rust", VaultBenchToolKind::N2sRust, bench));
     let also = options.also.iter().filter_map(|also| also.split_once('='));
     let also = also.map(|(name, path)| (name.to_owned(), PathBuf::from(path)));
     let peers = ["restic", "borg", "python3"].map(|name| (name.to_owned(), PathBuf::from(name)));
@@ -72,19 +68,15 @@ pub(super) fn find(options: &VaultBenchOptions, show: &mut dyn FnMut(&str)) -> V
         };
         show(&format!("{name}: {version}"));
         let number = version.split_whitespace().nth(1).unwrap_or_default().to_owned();
-        let tool =
-            |label: String, kind| VaultBenchTool { name: label, kind, program: program.clone() };
+        let mut add = |label: String, kind| tools.push(VaultBenchTool::new(label, kind, &program));
         match &*name {
-            "restic" => tools.push(tool(format!("restic {number}"), VaultBenchToolKind::Restic)),
+            "restic" => add(format!("restic {number}"), VaultBenchToolKind::Restic),
             "borg" => {
-                tools.push(tool(format!("borg {number} lz4"), VaultBenchToolKind::Borg("lz4")));
-                tools.push(tool(
-                    format!("borg {number} zstd-3"),
-                    VaultBenchToolKind::Borg("zstd,3"),
-                ));
+                add(format!("borg {number} lz4"), VaultBenchToolKind::Borg("lz4"));
+                add(format!("borg {number} zstd-3"), VaultBenchToolKind::Borg("zstd,3"));
             }
             _ if has_packages(&program) => {
-                tools.push(tool("the report's, Python".to_owned(), VaultBenchToolKind::N2sPython));
+                add("the report's, Python".to_owned(), VaultBenchToolKind::N2sPython);
             }
             _ => show("python3 lacks blake3, lz4 or cryptography: the report's is not measured"),
         }
@@ -104,6 +96,10 @@ fn has_packages(python: &Path) -> bool {
 }
 
 impl VaultBenchTool {
+    fn new(name: impl Into<String>, kind: VaultBenchToolKind, program: &Path) -> Self {
+        Self { name: name.into(), kind, program: program.to_owned() }
+    }
+
     /// Whether it is a vault of ours.
     pub(super) fn is_sealane(&self) -> bool {
         matches!(self.kind, VaultBenchToolKind::Sealane(_))

@@ -1,11 +1,10 @@
 //! Relays and ends that are killed go on, and nothing is sealed or taken twice: what the proof
 //! shows at length, with a few kills.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::{PROGRAM, said};
+use crate::PROGRAM;
+use sealane_testing::{repository, run, succeed, until};
 
 /// Each machine of the row once, and the first one again.
 const KILLS: &str = "5";
@@ -14,7 +13,7 @@ const KILLS: &str = "5";
 #[ignore = "lab: needs root (network namespaces)"]
 fn killed_relays_and_ends_go_on_and_take_nothing_twice() {
     let words = ["relay", "--only", "kills", "--kills", KILLS, "--without-iperf"];
-    let shown = said(&Command::new(PROGRAM).args(words).output().unwrap());
+    let shown = run(PROGRAM, &words);
     println!("{shown}");
     let line = |begin: &str| shown.lines().find(|line| line.starts_with(begin)).unwrap();
     for (end, contexts) in [("car", 3), ("server", 2)] {
@@ -31,10 +30,9 @@ fn killed_relays_and_ends_go_on_and_take_nothing_twice() {
 #[test]
 #[ignore = "lab: needs Python 3"]
 fn captures_that_repeat_themselves_are_told_from_those_that_do_not() {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python/captures.py");
     let mut python = Command::new("python3");
-    let output = python.env("PYTHONDONTWRITEBYTECODE", "1").arg(script).arg("self-test").output();
-    assert!(said(&output.unwrap()).contains("captures are read"));
+    python.env("PYTHONDONTWRITEBYTECODE", "1").arg(repository("tests/python/captures.py"));
+    assert!(succeed(python.arg("self-test")).contains("captures are read"));
 }
 
 #[test]
@@ -46,21 +44,13 @@ fn a_run_that_is_killed_leaves_no_namespace_behind() {
     let own = format!("sealane-{}-", run.id());
     let are_there = || namespaces().iter().any(|name| name.starts_with(&own));
     let last = format!("{own}server");
-    wait_until("they are made", || namespaces().contains(&last));
+    until("they are made", || namespaces().contains(&last));
     run.kill().unwrap();
     run.wait().unwrap();
-    wait_until("they are gone", || !are_there());
+    until("they are gone", || !are_there());
 }
 
 fn namespaces() -> Vec<String> {
     let folder = std::fs::read_dir("/run/netns").into_iter().flatten();
     folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "not in a minute: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

@@ -8,12 +8,12 @@ mod reads_nats_bench;
 mod reproduces_reports;
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use sealane_codec::Codec;
 use sealane_message::Value;
+use sealane_testing::{feed, repository, run_script};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sealane-bench");
 
@@ -22,14 +22,6 @@ fn bench(home: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     command.env_clear().env("HOME", home).stdin(Stdio::null());
     command
-}
-
-/// Runs a command over this input.
-fn feed(command: &mut Command, input: &str) -> Output {
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = piped.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
 }
 
 /// The output of a command, which must have succeeded.
@@ -61,20 +53,13 @@ fn number(row: &Value, name: &str) -> f64 {
 
 /// A browser shows so many charts, light and dark, and asks nobody for anything.
 fn draws(page: &Path, charts: usize) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
-    let peer = folder.join("node_modules/playwright-core");
-    assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");
-    let script = folder.join("page.mjs");
-    let mut node = Command::new("node");
-    let output = node.arg(script).arg(page).arg(charts.to_string()).output();
-    let output = output.expect("Node.js 20 or later must be installed as `node`");
-    assert!(said(&output).contains("charts are drawn"));
+    let arguments = [page.to_str().unwrap(), &charts.to_string()];
+    assert!(run_script("page.mjs", "playwright-core", &arguments).contains("charts are drawn"));
 }
 
 /// The names in a report stand in the table of its schema.
 fn every_field_is_documented(value: &Value) {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/BENCHMARKING.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = fs::read_to_string(repository("docs/BENCHMARKING.md")).unwrap();
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {

@@ -1,13 +1,13 @@
 //! `sealane-bench race`, as far as it goes without the peers.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sealane_bench::programs::BenchPrograms;
 use sealane_message::Value;
+use sealane_testing::{TestProcess, succeed};
 
-use crate::{PROGRAM, bench, json, said, text};
+use crate::{PROGRAM, bench, json, text};
 
 /// The `sealane` beside the bench. `cargo test --workspace` builds it; a test of this package alone
 /// takes what is there.
@@ -19,7 +19,7 @@ fn sealane() -> Command {
 }
 
 struct Node {
-    child: Child,
+    _process: TestProcess,
     address: String,
     _folder: tempfile::TempDir,
 }
@@ -29,25 +29,16 @@ impl Node {
         let folder = tempfile::tempdir().unwrap();
         let mut command = sealane();
         command.args(["--json", "up", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        Self { child, address: text(&json(&line), "address"), _folder: folder }
+        let (process, line) = TestProcess::started(command.stderr(Stdio::null()));
+        Self { _process: process, address: text(&json(&line), "address"), _folder: folder }
     }
 
     /// How many messages a stream has.
     fn count(&self, topic: &str) -> u64 {
         let mut command = sealane();
         command.args(["--json", "stream", "info", topic, "--server", &self.address]);
-        let state = json(&said(&command.output().unwrap()));
+        let state = json(&succeed(&mut command));
         state.field("count").and_then(Value::as_u64).unwrap()
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -58,7 +49,7 @@ fn the_clients_of_a_fan_out_count_every_delivery_once() {
     for batch in ["1", "64"] {
         let mut command = Command::new(PROGRAM);
         command.args(["race-client", &node.address, batch, "7", "100", "300"]);
-        let output = said(&command.output().unwrap());
+        let output = succeed(&mut command);
         let (ready, figures) = output.split_once('\n').unwrap();
         assert_eq!(ready, "ready");
         let (count, seconds) = figures.trim().split_once(' ').unwrap();

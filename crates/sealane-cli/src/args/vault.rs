@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sealane_message::InputError;
+use sealane_vault::VerifyPart;
 
 use super::key::KeysArgs;
 use crate::times;
@@ -69,25 +70,22 @@ pub enum VaultVerb {
     /// Make a vault, and print its recovery code
     Init(VaultInit),
     /// Back up files and folders as the next snapshot
-    #[command(alias = "backup")]
+    #[command(visible_alias = "backup")]
     Put(VaultPut),
     /// Restore a snapshot or a part of it, or write a range of a file to standard output
-    #[command(alias = "restore")]
+    #[command(visible_aliases = ["restore", "extract"])]
     Get(VaultGet),
     /// List snapshots, or what one of them keeps
-    #[command(alias = "snapshots")]
+    #[command(visible_alias = "snapshots")]
     Ls(VaultLs),
     /// Find paths in the snapshots of this host and the owner
     Find(VaultFind),
     /// Show what the vault holds, its head, and the last proven restore
+    #[command(visible_aliases = ["stats", "info"])]
     Status,
     /// Check that the chain is whole and that all that its snapshots need is there
-    #[command(alias = "check")]
-    Verify {
-        /// Read every byte of every pack, too
-        #[arg(long)]
-        read_data: bool,
-    },
+    #[command(visible_alias = "check")]
+    Verify(VaultVerify),
     /// Repair what can be repaired, and name what cannot
     Repair {
         /// Sources to put again: what of them is damaged in the vault is kept anew
@@ -96,9 +94,16 @@ pub enum VaultVerb {
     },
     /// Prove that the vault restores: restore files, compare them, and sign a report
     Drill(VaultDrill),
-    /// Remove snapshots, and what none of the others needs
-    #[command(alias = "forget")]
+    /// Remove snapshots by rules, and what none of the others needs
     Prune(VaultPrune),
+    /// Remove the snapshots of these numbers, and what none of the others needs
+    #[command(visible_alias = "delete")]
+    Forget(VaultForget),
+    /// Show the paths in which two snapshots differ
+    Diff(VaultDiff),
+    /// Write a file of a snapshot to standard output, or a folder as a tar archive
+    #[command(visible_alias = "export-tar")]
+    Dump(VaultDump),
     /// Restore what is whole from a damaged vault, with nothing but its objects and a key
     Recover {
         /// Where to restore to; it need not exist
@@ -247,19 +252,96 @@ pub struct VaultPrune {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "signer,host,paths")]
     #[arg(hide_possible_values = true)]
     pub group_by: Vec<GroupByArg>,
-    /// Remove data at once instead of a day later; only where nobody puts at the same time
-    #[arg(long)]
-    pub now: bool,
     /// Give up a snapshot that is missing or cannot be read, and what only it needs; without this
     /// nothing is removed while there is one. May be given several times
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub give_up: Vec<u64>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub act: PruneActArgs,
+}
+
+/// How snapshots are removed.
+#[derive(Debug, Args, Clone, Copy)]
+pub struct PruneActArgs {
+    /// Remove data at once instead of a day later; only where nobody puts at the same time
+    #[arg(long)]
+    pub now: bool,
     /// Say what would be removed and why, and write nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Do not ask on a terminal
     #[arg(long, short)]
     pub yes: bool,
+}
+
+/// `sealane vault forget`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without a number it takes the rules of `prune`, and does the same.")]
+pub struct VaultForget {
+    /// The snapshots' numbers, as `ls` prints them
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshots: Vec<u64>,
+    /// As restic has it: data that nothing needs is removed anyway
+    #[arg(long = "prune")]
+    pub with_data: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub prune: VaultPrune,
+}
+
+/// `sealane vault verify`.
+#[derive(Debug, Args)]
+pub struct VaultVerify {
+    /// Read every byte of every pack, too
+    #[arg(long, conflicts_with = "subset")]
+    pub read_data: bool,
+    /// Read every byte of a part of the packs: 1/7 on one day, 2/7 on the next
+    #[arg(long, alias = "read-data-subset", value_name = "PART")]
+    pub subset: Option<VerifyPart>,
+}
+
+/// `sealane vault diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
++ added, - removed, M other content, T another kind of file, U another mode,
+owner or time. Nothing of the files is read.")]
+pub struct VaultDiff {
+    /// The one snapshot's number
+    #[arg(value_name = "SNAPSHOT")]
+    pub before: String,
+    /// The other's, or `latest`
+    #[arg(value_name = "OTHER", default_value = "latest")]
+    pub after: String,
+    /// Only these paths and what is in them
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+}
+
+/// `sealane vault dump`.
+#[derive(Debug, Args)]
+pub struct VaultDump {
+    /// The snapshot's number, or `latest`: the newest of this host and the owner that has the path
+    pub snapshot: String,
+    /// A file, which is written as it is, or a folder, which becomes an archive; / is all of it
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// For `latest`, take an older snapshot if a newer one cannot be read
+    #[arg(long)]
+    pub allow_older: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub whose: SnapshotOwnerArgs,
 }
 
 /// An attribute that the snapshots of a group have in common.
@@ -310,10 +392,10 @@ pub struct VaultPut {
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
     /// Leave out what the patterns of a file match, which begin at the folder of that file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "exclude-file", value_name = "FILE")]
     pub exclude_from: Vec<PathBuf>,
     /// A note that the snapshot carries
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, alias = "comment", value_name = "TEXT", default_value = "")]
     pub note: String,
     /// A word by which `prune --keep-tag` knows it; may be given several times
     #[arg(long, value_name = "TAG")]
@@ -369,7 +451,8 @@ pub struct VaultGet {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Where to restore to; it need not exist
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["range", "dry_run"])]
+    #[arg(long, alias = "target", value_name = "DIR")]
+    #[arg(required_unless_present_any = ["range", "dry_run"])]
     pub to: Option<PathBuf>,
     /// Write bytes of the one file named to standard output: OFFSET+LENGTH, for example 10MiB+4KiB
     #[arg(long, value_name = "RANGE", value_parser = range, conflicts_with = "to")]

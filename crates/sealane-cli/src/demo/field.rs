@@ -7,23 +7,19 @@
 //!  a member, its documents ─► UDP ────────────► UDP ──────────────► HTTP ────────► a member
 //! ```
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sealane::{Client, GroupClient, StartPosition, Value};
+use sealane::{Client, StartPosition, Value};
 use sealane_group::{EpochSource, GroupMember, KeyFolder, NewGroup};
-use sealane_link::RelayCard;
 use sealane_machine::{DaemonRole, Machine, MachineConfig, MachineHandle, MachineKeys, MemberKeys};
 
-use super::ledger::{PublishedLedger, fingerprint};
-use super::node::end;
-use super::sealed::{DemoCanaries, holding, join};
-use super::telemetry::{self, KINDS};
+use super::failed;
+use super::relayed::{join, relay_card};
+use super::report::{DemoClaim, DemoReport};
+use super::script::{DemoProcess, DemoScript, holding};
+use super::telemetry::{DemoLedger, DemoMachine};
 use crate::CliFailure;
 use crate::limits::{DEMO_FIELD_LOOK_MS, MAX_DEMO_FIELD_WAIT_MS};
 
@@ -36,52 +32,72 @@ const EVERYBODY: &str = "239.192.83.76";
 
 /// The result of the way from the field to the cloud.
 pub(super) struct FieldToCloud {
-    pub(super) documents: u64,
-    pub(super) lost: u64,
+    lost: u64,
     /// From the start of all machines until the first document is at the hub.
-    pub(super) ways: Duration,
+    ways: Duration,
     /// From there until a reader has all.
-    pub(super) rest: Duration,
+    rest: Duration,
     /// Files of relay and gateway that hold the word of all documents.
-    pub(super) found: u64,
+    found: u64,
     /// Documents that hold it once a member has opened them: what shows that the search can find.
-    pub(super) open_found: u64,
+    open_found: u64,
 }
 
 impl FieldToCloud {
     /// The result, in a line.
     pub(super) fn told(&self) -> String {
+        let s = self.ways.as_secs_f64();
         format!(
-            "the first of {} documents was at the hub after {:.1} s; the machines had to be found",
-            self.documents,
-            self.ways.as_secs_f64()
+            "the first of {DOCUMENTS} documents was at the hub after {s:.1} s; the machines had to \
+             be found"
         )
+    }
+
+    pub(super) fn add_to(&self, report: &mut DemoReport) {
+        let (documents, found) = (DOCUMENTS as u64, self.found);
+        report.lost += self.lost;
+        report.searched(found, self.open_found);
+        let figures = [("fieldToCloud", documents), ("fieldToCloudFound", found)];
+        report.figures.extend(figures.map(|(name, value)| (name, value.into())));
+        report.claims.push(DemoClaim {
+            claim: "Field to cloud: what a member writes far from the hub is read elsewhere, over \
+                    machines that find their ways.",
+            measured: format!(
+                "{documents} documents over a relay and a gateway without their keys: the first \
+                 after {:.1} s, in which they found each other and the gateway waited for earlier \
+                 ones, the others in {:.2} s more, {} lost. Their word stands in {found} files of \
+                 relay and gateway.",
+                self.ways.as_secs_f64(),
+                self.rest.as_secs_f64(),
+                self.lost
+            ),
+        });
     }
 }
 
-/// Writes at one end and reads at the other. `folder` is empty.
+/// Writes at one end and reads at the other. `folder` is not there yet.
 pub(super) async fn run(
-    hub: &str,
-    machine: &telemetry::DemoMachine,
+    script: &DemoScript,
+    machine: &DemoMachine,
     folder: &Path,
-    words: &DemoCanaries,
+    word: &str,
 ) -> Result<FieldToCloud, CliFailure> {
-    let stage = DemoFieldStage::set(hub, folder)?;
+    let stage = DemoFieldStage::set(&script.hub, folder)?;
     let began = Instant::now();
-    let _others = [stage.start("relay")?, stage.start("gateway")?];
+    let start = async |verb: &str| {
+        let words = format!("{verb} field/transit/{verb}.toml");
+        DemoProcess::start(script, &words, stage.folder.join(format!("transit/{verb}.log"))).await
+    };
+    let _others = [start("relay").await?, start("gateway").await?];
     let car = stage.car().await?;
     let mut documents = sealane::DocumentsClient::connect(folder.join("car.socket")).await?;
-    let client = Client::connect(hub)?;
-    let mut ledger = PublishedLedger::default();
+    let client = Client::connect(&script.hub)?;
+    let mut sent = DemoLedger::default();
     let (mut ways, mut after) = (Duration::ZERO, began);
     for number in 0..DOCUMENTS {
-        // The others have more numbers than a document has room for.
-        let kind = KINDS.get(number % 3).unwrap_or(&KINDS[0]);
-        let (id, mut envelope) = machine.sample(kind, number)?;
-        if let Value::Map(fields) = &mut envelope {
-            fields.push(("note".to_owned(), words.hidden.as_str().into()));
-        }
-        ledger.add(id, &envelope);
+        // Only the first kinds: the others have more numbers than a document has room for.
+        let envelope = machine.sample_with(number / 3 * 5 + number % 3, word)?;
+        sent.add(&envelope);
         // A document that waits for its turn is stored before the first machine ends.
         let _ = documents.set(LOG, envelope).await?;
         if number == 0 {
@@ -90,17 +106,35 @@ pub(super) async fn run(
         }
     }
     let group = client.group(stage.reader).await?;
-    let read = read_back(&group, &stage.topic, &words.hidden).await?;
+    let mut sealed = group.subscribe(&stage.topic).from(StartPosition::First).await?;
+    let (mut received, mut open_found) = (DemoLedger::default(), 0);
+    let patience = Duration::from_millis(MAX_DEMO_FIELD_WAIT_MS);
+    while received.len() < DOCUMENTS as u64 {
+        let Ok(Some(message)) = tokio::time::timeout(patience, sealed.next()).await else { break };
+        let envelope = message?.value()?;
+        let note = envelope.field("note").and_then(Value::as_text);
+        open_found += u64::from(note == Some(word));
+        received.add(&envelope);
+    }
+    sealed.close().await;
     let rest = after.elapsed();
     let _ = car.stop().await?;
-    Ok(FieldToCloud {
-        documents: DOCUMENTS as u64,
-        lost: ledger.missing(&read.prints),
-        ways,
-        rest,
-        found: holding(&folder.join("transit"), &words.hidden)?,
-        open_found: read.found,
-    })
+    let found = holding(&folder.join("transit"), word)?;
+    Ok(FieldToCloud { lost: sent.missing(&received), ways, rest, found, open_found })
+}
+
+/// Waits until the hub has the first document.
+async fn until_stored(client: &Client, topic: &str) -> Result<(), CliFailure> {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(MAX_DEMO_FIELD_WAIT_MS) {
+        // Before it, there is no such stream.
+        let page = client.read(topic, StartPosition::First, 1).await;
+        if page.is_ok_and(|page| !page.messages.is_empty()) {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(DEMO_FIELD_LOOK_MS)).await;
+    }
+    Err(failed("nothing came from the field to the hub"))
 }
 
 /// All files, and the member that reads.
@@ -134,63 +168,45 @@ impl DemoFieldStage {
     }
 
     fn write_files(&self, hub: &str) -> Result<(), CliFailure> {
-        let reader = &self.reader;
-        let card = RelayCard::new(reader.tag(), reader.epochs().newest(), reader.addresses());
         let [before, behind] = [free_port()?, free_port()?];
-        let [car, near, far, gateway] = [
-            link("car", before)?,
-            link("near", before)?,
-            link("far", behind)?,
-            link("hub", behind)?,
-        ];
+        let (car, near) = (link("car", before)?, link("near", before)?);
+        let (far, cloud) = (link("far", behind)?, link("hub", behind)?);
         let documents = |name: &str| format!("[documents]\nstore = \"{name}.documents\"\n");
         let routing = |keys: &str| format!("[routing]\nkeys = \"{keys}\"\ngroup = \"roads\"\n");
         let head = "version = 1\ncards = [\"fleet.card\"]\n";
-        let relay = [head, &near, &far, &routing("../keys/relay"), &documents("relay")].concat();
-        let role = "role = \"gateway\"\n";
         let to_hub = format!("[gateway]\nhub = \"{hub}\"\nqueue = \"gateway.queue\"\n");
-        let keys = routing("../keys/gateway");
-        let gateway = [head, &gateway, &keys, role, &documents("gateway"), &to_hub].concat();
-        let socket = "socket = \"car.socket\"\n";
-        let car = ["version = 1\n", &car, &routing("keys/car"), &documents("car"), socket].concat();
-        let transit = self.folder.join("transit");
-        std::fs::create_dir_all(&transit).map_err(|error| failed(&transit, error))?;
-        for (path, text) in [
-            (transit.join("fleet.card"), card.to_text()),
-            (transit.join("relay.toml"), relay),
-            (transit.join("gateway.toml"), gateway),
-            (self.folder.join("car.toml"), car),
-        ] {
-            std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
-        }
-        Ok(())
-    }
-
-    /// A relay or a gateway, as a process of its own.
-    fn start(&self, verb: &str) -> Result<DemoProcess, CliFailure> {
-        let file = self.folder.join("transit").join(format!("{verb}.toml"));
-        let log = file.with_extension("log");
-        let refused = |error| failed(&log, error);
-        let program = std::env::current_exe().map_err(|e| CliFailure::Demo(e.to_string()))?;
-        let mut child = Command::new(program)
-            .args(["--json", verb])
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&log).map_err(refused)?)
-            .spawn()
-            .map_err(refused)?;
-        let out = child.stdout.take();
-        let process = DemoProcess { child };
-        let mut line = String::new();
-        if let Some(out) = out {
-            BufReader::new(out).read_line(&mut line).map_err(refused)?;
-        }
-        if line.is_empty() {
-            let said = std::fs::read_to_string(&log).unwrap_or_default();
-            return Err(CliFailure::Demo(format!("the {verb} did not start: {}", said.trim())));
-        }
-        Ok(process)
+        let (relay_keys, gateway_keys) = (routing("../keys/relay"), routing("../keys/gateway"));
+        let files = [
+            ("transit/fleet.card", relay_card(&self.reader).to_text()),
+            ("transit/relay.toml", [head, &near, &far, &relay_keys, &documents("relay")].concat()),
+            (
+                "transit/gateway.toml",
+                [
+                    head,
+                    &cloud,
+                    &gateway_keys,
+                    "role = \"gateway\"\n",
+                    &documents("gateway"),
+                    &to_hub,
+                ]
+                .concat(),
+            ),
+            (
+                "car.toml",
+                [
+                    "version = 1\n",
+                    &car,
+                    &routing("keys/car"),
+                    &documents("car"),
+                    "socket = \"car.socket\"\n",
+                ]
+                .concat(),
+            ),
+        ];
+        std::fs::create_dir_all(self.folder.join("transit")).map_err(failed)?;
+        files.into_iter().try_for_each(|(name, text)| {
+            std::fs::write(self.folder.join(name), text).map_err(failed)
+        })
     }
 
     /// The member in the field. What programs send over a mesh needs an interface, and so root;
@@ -198,20 +214,9 @@ impl DemoFieldStage {
     async fn car(&self) -> Result<MachineHandle, CliFailure> {
         let config = MachineConfig::read(&self.folder.join("car.toml"))?;
         let folder = KeyFolder::open(&self.folder.join("keys").join("car"), None)?;
-        let mesh = Some(folder.group("roads")?);
+        let mesh = Some(folder.group("roads")?.into());
         let role = DaemonRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
         Ok(Machine::start(config, MachineKeys { role, mesh }).await?)
-    }
-}
-
-/// A process. It is killed when this is dropped.
-struct DemoProcess {
-    child: Child,
-}
-
-impl Drop for DemoProcess {
-    fn drop(&mut self) {
-        end(&mut self.child);
     }
 }
 
@@ -228,55 +233,5 @@ fn link(name: &str, everybody: u16) -> Result<String, CliFailure> {
 /// A port of UDP that nobody has now.
 fn free_port() -> Result<u16, CliFailure> {
     let bound = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
-    bound.map(|address| address.port()).map_err(|error| CliFailure::Demo(error.to_string()))
-}
-
-fn failed(path: &Path, error: std::io::Error) -> CliFailure {
-    CliFailure::Demo(format!("{}: {error}", path.display()))
-}
-
-/// Waits until the hub has the first document.
-async fn until_stored(client: &Client, topic: &str) -> Result<(), CliFailure> {
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(MAX_DEMO_FIELD_WAIT_MS) {
-        // Before it, there is no such stream.
-        if client
-            .read(topic, StartPosition::First, 1)
-            .await
-            .is_ok_and(|page| !page.messages.is_empty())
-        {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(DEMO_FIELD_LOOK_MS)).await;
-    }
-    Err(CliFailure::Demo("nothing came from the field to the hub".into()))
-}
-
-/// The messages that a member has read.
-#[derive(Default)]
-struct DemoFieldReceived {
-    prints: HashMap<String, u64>,
-    /// Messages that hold a word.
-    found: u64,
-}
-
-async fn read_back(
-    group: &GroupClient,
-    topic: &str,
-    word: &str,
-) -> Result<DemoFieldReceived, CliFailure> {
-    let mut sealed = group.subscribe(topic).from(StartPosition::First).await?;
-    let mut received = DemoFieldReceived::default();
-    while received.prints.len() < DOCUMENTS {
-        let patience = Duration::from_millis(MAX_DEMO_FIELD_WAIT_MS);
-        let Ok(Some(message)) = tokio::time::timeout(patience, sealed.next()).await else { break };
-        let envelope = message?.value()?;
-        let note = envelope.field("note").and_then(Value::as_text);
-        received.found += u64::from(note == Some(word));
-        if let Some(id) = envelope.field("id").and_then(Value::as_text) {
-            received.prints.insert(id.to_owned(), fingerprint(&envelope));
-        }
-    }
-    sealed.close().await;
-    Ok(received)
+    bound.map(|address| address.port()).map_err(failed)
 }

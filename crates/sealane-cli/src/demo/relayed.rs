@@ -1,22 +1,25 @@
 //! The same telemetry over a relay that holds no key: a member gets it from another through a
 //! third, over links in memory, and what leaves the relay does not hold it.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealane::{Codec, DataType, Value};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag};
-use sealane_group::{EpochSource, GroupMember, GroupSender, LiveReader};
+use sealane_group::{
+    EpochSource, GroupMember, IdentityCard, KeyFolder, LiveReader, NewGroup, PastSecrets,
+};
 use sealane_link::{
-    Config, LinkAddress, LinkConfig, LinkError, LinkInbox, LinkReady, LinkRelay, LinkWire,
-    MemoryNet, RelayCard, RelayLink,
+    Config, LinkAddress, LinkConfig, LinkInbox, LinkReady, LinkRelay, LinkWire, MemoryNet,
+    RelayCard, RelayLink,
 };
 use sealane_seal::{Binding, Class};
 
-use super::ledger::{PublishedLedger, fingerprint};
-use super::sealed;
-use super::telemetry::{DemoMachine, KINDS};
+use super::failed;
+use super::report::{DemoClaim, DemoReport};
+use super::script::holds;
+use super::show::count;
+use super::telemetry::{DemoLedger, DemoMachine};
 use crate::CliFailure;
 use crate::limits::MAX_DEMO_RELAY_WAIT_MS;
 use crate::times::now_ms;
@@ -29,25 +32,44 @@ const BEFORE: u32 = 1;
 const BEHIND: u32 = 2;
 /// The relay's own tag, which is no member's.
 const RELAY: PeerTag = PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]);
+/// The first byte of a relay's notes: `spec/link.md`, section *Notes*.
+const NOTE: u8 = 1;
 
 /// The result of the relayed part of the demo.
+#[derive(Default)]
 pub(super) struct DemoRelayReport {
-    pub(super) messages: u64,
-    pub(super) lost: u64,
+    lost: u64,
     /// From a message to the same message at its reader, sealed, relayed and opened.
-    pub(super) us_per_message: f64,
+    us_per_message: f64,
     /// Frames behind the relay that held a word of their message.
-    pub(super) found: u64,
+    found: u64,
     /// The same after they were opened: what shows that the search can find.
-    pub(super) open_found: u64,
+    open_found: u64,
 }
 
 impl DemoRelayReport {
     /// The carried messages, in a line.
     pub(super) fn told(&self) -> String {
-        let DemoRelayReport { messages, lost, us_per_message, .. } = self;
-        let each = format!("{us_per_message:.0} us each");
-        format!("{messages} messages from member to member, {each}, {lost} lost")
+        let (each, lost) = (self.us_per_message, self.lost);
+        format!("{MESSAGES} messages from member to member, {each:.0} us each, {lost} lost")
+    }
+
+    pub(super) fn add_to(&self, report: &mut DemoReport) {
+        let (messages, found) = (MESSAGES as u64, self.found);
+        report.lost += self.lost;
+        report.searched(found, self.open_found);
+        report.figures.extend([("relayed", messages.into()), ("relayedFound", found.into())]);
+        report.claims.push(DemoClaim {
+            claim: "A relay carries what members seal, and holds no key.",
+            measured: format!(
+                "{} messages sealed, relayed and opened, {:.0} us each. A word that was sealed in \
+                 each of them stands in {found} of the frames that left the relay, and in {} of \
+                 the messages that came out of them.",
+                count(messages),
+                self.us_per_message,
+                count(self.open_found)
+            ),
+        });
     }
 }
 
@@ -57,80 +79,62 @@ pub(super) fn run(
     keys: &Path,
     word: &str,
 ) -> Result<DemoRelayReport, CliFailure> {
-    let (gateway, dashboard) = sealed::members(keys)?;
+    let [gateway, dashboard] =
+        ["gateway", "dashboard"].map(|name| KeyFolder::create(&keys.join(name), name, None));
+    let mut gateway = gateway?.new_group("demo", NewGroup::default())?;
+    let dashboard = join(&mut gateway, &dashboard?)?;
     let mut way = DemoRelayPath::open(&dashboard)?;
-    let (mut sender, mut buf) = (gateway.sender()?, FrameBuf::new());
-    let mut end = DemoRelayEnd { reader: dashboard.live_reader()?, word, found: 0, open_found: 0 };
+    let (mut sender, mut reader) = (gateway.sender()?, dashboard.live_reader()?);
+    let mut buf = FrameBuf::new();
     way.send(sender.announce(&mut buf)?)?;
-    end.hear(&mut way.receive()?)?;
+    reader.announced(&mut way.receive()?, now_ms())?;
     let fields = HeaderFields {
         next_hop: RELAY,
         destination: dashboard.source()?,
         codec: 0,
         ..sender.fields(Class::Group, DataType::VITALS.number())
     };
-    let mut ledger = PublishedLedger::default();
-    let mut received = HashMap::new();
-    let began = Instant::now();
+    let (mut sent, mut received) = (DemoLedger::default(), DemoLedger::default());
+    let (mut report, began) = (DemoRelayReport::default(), Instant::now());
     for number in 0..MESSAGES {
-        let kind = KINDS.get(number % KINDS.len()).unwrap_or(&KINDS[0]);
-        let (id, mut envelope) = machine.sample(kind, number)?;
-        if let Value::Map(fields) = &mut envelope {
-            fields.push(("note".to_owned(), word.into()));
-        }
-        ledger.add(id, &envelope);
-        way.send(seal(&mut sender, &fields, &envelope, &mut buf)?)?;
-        // A message that does not come is missing when the ledger is compared.
+        let envelope = machine.sample_with(number, word)?;
+        sent.add(&envelope);
+        let mut body = Vec::new();
+        sealane_codec::encode(Codec::Cbor, &envelope, &mut body);
+        way.send(sender.seal(&fields, &Binding::link(), &body, &mut buf)?)?;
+        // A message that does not come is missing when the ledgers are compared.
         let Ok(mut frame) = way.receive() else { break };
-        received.extend(end.open(&mut frame));
+        report.found += u64::from(holds(&frame, word));
+        if let Some(envelope) = open(&mut reader, &mut frame, word, &mut report.open_found) {
+            received.add(&envelope);
+        }
     }
-    let spent = began.elapsed();
+    report.us_per_message = began.elapsed().as_secs_f64() * 1e6 / MESSAGES as f64;
+    report.lost = sent.missing(&received);
     way.relay.stop();
-    Ok(DemoRelayReport {
-        messages: MESSAGES as u64,
-        lost: ledger.missing(&received),
-        us_per_message: spent.as_secs_f64() * 1e6 / MESSAGES as f64,
-        found: end.found,
-        open_found: end.open_found,
-    })
+    Ok(report)
 }
 
-fn seal<'b>(
-    sender: &mut GroupSender,
-    fields: &HeaderFields,
-    envelope: &Value,
-    buf: &'b mut FrameBuf,
-) -> Result<&'b [u8], CliFailure> {
-    let mut body = Vec::new();
-    sealane_codec::encode(Codec::Cbor, envelope, &mut body);
-    Ok(sender.seal(fields, &Binding::link(), &body, buf)?)
+/// The message in a frame; none where it does not open.
+fn open(reader: &mut LiveReader, frame: &mut [u8], word: &str, found: &mut u64) -> Option<Value> {
+    let opened = reader.open(&Binding::link(), frame, now_ms()).ok()?;
+    *found += u64::from(holds(opened.body, word));
+    sealane_codec::decode(Codec::Cbor, opened.body).ok()
 }
 
-/// The reader, and what it looks for in frames before it opens them.
-struct DemoRelayEnd<'w> {
-    reader: LiveReader,
-    word: &'w str,
-    found: u64,
-    open_found: u64,
+/// Invites the owner of a key folder, who joins.
+pub(super) fn join(
+    founder: &mut GroupMember,
+    folder: &KeyFolder,
+) -> Result<GroupMember, CliFailure> {
+    let card = IdentityCard::from_bytes(&folder.card()?)?;
+    let invited = founder.invite(&card, PastSecrets::All)?;
+    Ok(folder.join(&invited.invitation, Some(founder.authority()), None)?)
 }
 
-impl DemoRelayEnd<'_> {
-    fn hear(&mut self, frame: &mut [u8]) -> Result<(), CliFailure> {
-        self.reader.announced(frame, now_ms())?;
-        Ok(())
-    }
-
-    /// The id of a message and its fingerprint; none where it does not open.
-    fn open(&mut self, frame: &mut [u8]) -> Option<(String, u64)> {
-        let word = self.word.as_bytes();
-        let holds = |bytes: &[u8]| bytes.windows(word.len()).any(|window| window == word);
-        self.found += u64::from(holds(frame));
-        let opened = self.reader.open(&Binding::link(), frame, now_ms()).ok()?;
-        self.open_found += u64::from(holds(opened.body));
-        let envelope = sealane_codec::decode(Codec::Cbor, opened.body).ok()?;
-        let id = envelope.field("id").and_then(Value::as_text)?.to_owned();
-        Some((id, fingerprint(&envelope)))
-    }
+/// The card that relays have of a group.
+pub(super) fn relay_card(member: &GroupMember) -> RelayCard {
+    RelayCard::new(member.tag(), member.epochs().newest(), member.addresses())
 }
 
 /// A relay, and the links of its two neighbours.
@@ -142,61 +146,45 @@ struct DemoRelayPath {
 }
 
 impl DemoRelayPath {
+    /// A relay between the founder of a group, who has slot 0, and the member who joined it.
     fn open(member: &GroupMember) -> Result<DemoRelayPath, CliFailure> {
-        let card = RelayCard::new(member.tag(), member.epochs().newest(), member.addresses());
         let net = MemoryNet::new();
         let link = |port| {
             let config = LinkConfig::new("own", LinkWire::Memory(port), 1500);
             RelayLink::open(&config, Some(&net)).map_err(failed)
         };
         let (before, behind) = (link(BEFORE)?, link(BEHIND)?);
-        let mut config = Config::parse(&config()).map_err(failed)?;
+        let neighbour = |slot: u8, port: u32| {
+            format!(
+                "[[neighbour]]\nname = \"{slot}\"\ntag = \"slot {slot}\"\nlink = \"road\"\n\
+                 address = \"memory {port}\"\n[[route]]\nto = \"slot {slot}\"\nvia = \"{slot}\"\n"
+            )
+        };
+        let own = format!("[[link]]\nname = \"road\"\nmemory = {OWN}\n");
+        let neighbours = [neighbour(0, BEFORE), neighbour(1, BEHIND)].concat();
+        let text = format!("version = 1\ntag = \"{RELAY}\"\n{own}{neighbours}");
+        let mut config = Config::parse(&text).map_err(failed)?;
         config.memory = Some(net.clone());
-        let relay = LinkRelay::start(&config, &[card]).map_err(failed)?;
+        let relay = LinkRelay::start(&config, &[relay_card(member)]).map_err(failed)?;
         Ok(DemoRelayPath { relay, before, behind, inbox: LinkInbox::new() })
     }
 
     fn send(&self, frame: &[u8]) -> Result<(), CliFailure> {
-        match self.before.send(LinkAddress::Memory(OWN), frame, frame.len()).stopped {
-            None => Ok(()),
-            Some(error) => Err(CliFailure::Demo(format!("a frame: {error}"))),
-        }
+        let sent = self.before.send(LinkAddress::Memory(OWN), frame, frame.len());
+        sent.stopped.map_or(Ok(()), |error| Err(failed(error)))
     }
 
     /// The next frame that the relay passes on; its notes are passed over.
     fn receive(&mut self) -> Result<Vec<u8>, CliFailure> {
-        let lost = || CliFailure::Demo("nothing came over the relay".to_owned());
-        loop {
-            let patience = Duration::from_millis(MAX_DEMO_RELAY_WAIT_MS);
-            if !self.behind.wait(LinkReady::ToReceive, patience).map_err(|_| lost())? {
-                return Err(lost());
-            }
+        let patience = Duration::from_millis(MAX_DEMO_RELAY_WAIT_MS);
+        while self.behind.wait(LinkReady::ToReceive, patience).map_err(failed)? {
             let Ok(count) = self.behind.receive(&mut self.inbox) else { continue };
-            let frames = self.inbox.batches(count).map(|(_, segments)| segments.to_vec());
+            let mut frames = self.inbox.batches(count).map(|(_, segments)| segments.to_vec());
             // One frame is on the way at a time.
-            if let Some(frame) = frames.into_iter().find(|unit| unit.first() != Some(&NOTE)) {
+            if let Some(frame) = frames.find(|unit| unit.first() != Some(&NOTE)) {
                 return Ok(frame);
             }
         }
+        Err(failed("nothing came over the relay"))
     }
-}
-
-/// The first byte of a relay's notes: `spec/link.md`, section *Notes*.
-const NOTE: u8 = 1;
-
-fn failed(error: LinkError) -> CliFailure {
-    CliFailure::Demo(format!("the relay: {error}"))
-}
-
-/// A relay between the founder of a group, which has slot 0, and who joined it.
-fn config() -> String {
-    let own = format!("[[link]]\nname = \"road\"\nmemory = {OWN}\n");
-    let neighbour = |slot: u8, port: u32| {
-        format!(
-            "[[neighbour]]\nname = \"{slot}\"\ntag = \"slot {slot}\"\nlink = \"road\"\n\
-             address = \"memory {port}\"\n[[route]]\nto = \"slot {slot}\"\nvia = \"{slot}\"\n"
-        )
-    };
-    let neighbours = [neighbour(0, BEFORE), neighbour(1, BEHIND)].concat();
-    format!("version = 1\ntag = \"{RELAY}\"\n{own}{neighbours}")
 }

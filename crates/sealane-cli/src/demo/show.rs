@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use sealane::{Codec, Value};
 
+use super::report::DemoClaim;
 use crate::limits::{MAX_DEMO_COLUMNS, MIN_DEMO_COLUMNS};
 use crate::terminal::{cut, wrap};
 use crate::{CliFailure, Terminal};
@@ -74,12 +75,6 @@ impl<'a> DemoOutput<'a> {
     }
 }
 
-/// Something that Sealane promises, and what was seen of it.
-pub(super) struct DemoClaim {
-    pub(super) claim: &'static str,
-    pub(super) measured: String,
-}
-
 /// How bytes look: JSON as it is, all else in hexadecimal digits.
 pub(super) fn bytes(codec: Codec, bytes: &[u8]) -> String {
     match codec {
@@ -104,12 +99,10 @@ pub(super) fn json(value: &Value) -> String {
 
 /// A number with its thousands apart.
 pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let groups = digits.as_bytes().get(first..).unwrap_or_default().chunks(3);
-    let head = digits.get(..first).filter(|head| !head.is_empty()).map(str::to_owned);
-    let rest = groups.map(|group| String::from_utf8_lossy(group).into_owned());
-    head.into_iter().chain(rest).collect::<Vec<_>>().join(",")
+    match number / 1000 {
+        0 => number.to_string(),
+        thousands => format!("{},{:03}", count(thousands), number % 1000),
+    }
 }
 
 #[cfg(test)]

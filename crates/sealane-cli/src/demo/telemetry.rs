@@ -1,12 +1,22 @@
+use std::collections::BTreeMap;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use sealane::Value;
+use sealane::{Codec, Value};
 
 use crate::CliFailure;
+use crate::times::now_ms;
 
-/// The measured kinds, each in a stream of its own.
-pub(super) const KINDS: [&str; 5] = ["load", "cpu", "memory", "disk", "network"];
+/// The measured kinds, each in a stream of its own, and their files under `/proc`.
+pub(super) const KINDS: [(&str, &str); 5] = [
+    ("load", "loadavg"),
+    ("cpu", "stat"),
+    ("memory", "meminfo"),
+    ("disk", "diskstats"),
+    ("network", "net/dev"),
+];
+/// Lines of a file that a measurement has, and numbers of each.
+const LINES: usize = 5;
+const NUMBERS: usize = 10;
 
 /// This machine, as Linux shows it under `/proc`.
 pub(super) struct DemoMachine {
@@ -27,102 +37,86 @@ impl DemoMachine {
         format!("host/{}/{kind}", self.host)
     }
 
-    /// One measurement, and its id, which ends in `number`.
-    pub(super) fn sample(&self, kind: &str, number: usize) -> Result<(String, Value), CliFailure> {
-        let data = match kind {
-            "load" => read("loadavg").map(|text| load(&text)),
-            "cpu" => read("stat").map(|text| cpu(&text)),
-            "memory" => read("meminfo").map(|text| memory(&text)),
-            "disk" => read("diskstats").map(|text| disk(&text)),
-            _ => read("net/dev").map(|text| network(&text)),
-        }?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let id = format!("{kind}-{number}");
-        let envelope = map([
-            ("id", id.as_str().into()),
+    /// The measurement of this number; the kinds take turns.
+    pub(super) fn sample(&self, number: usize) -> Result<Value, CliFailure> {
+        let (kind, file) = KINDS.get(number % KINDS.len()).unwrap_or(&KINDS[0]);
+        let path = format!("/proc/{file}");
+        let text = fs::read_to_string(&path)
+            .map_err(|error| CliFailure::Demo(format!("{path}: {error}")))?;
+        Ok(map([
+            ("id", format!("{kind}-{number}").into()),
             ("type", "telemetry".into()),
             ("host", self.host.as_str().into()),
-            ("timeMs", u64::try_from(now.as_millis()).unwrap_or(u64::MAX).into()),
-            (kind, data),
-        ]);
-        Ok((id, envelope))
+            ("timeMs", now_ms().into()),
+            (kind, numbers(&text)),
+        ]))
     }
-}
 
-fn read(name: &str) -> Result<String, CliFailure> {
-    let path = format!("/proc/{name}");
-    fs::read_to_string(&path).map_err(|error| CliFailure::Demo(format!("{path}: {error}")))
+    /// The same with a word that is looked for.
+    pub(super) fn sample_with(&self, number: usize, word: &str) -> Result<Value, CliFailure> {
+        let mut envelope = self.sample(number)?;
+        if let Value::Map(fields) = &mut envelope {
+            fields.push(("note".to_owned(), word.into()));
+        }
+        Ok(envelope)
+    }
+
+    pub(super) fn note(word: &str) -> Value {
+        map([("note", word.into())])
+    }
 }
 
 fn map<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// The numbers of a line, under these names; what is no number is left out.
-fn numbers<'a>(names: &[&'static str], words: impl Iterator<Item = &'a str>) -> Value {
-    let pairs = names.iter().zip(words);
-    map(pairs.filter_map(|(name, word)| Some((*name, Value::from(word.parse::<u64>().ok()?)))))
+/// The numbers of the first lines that have any but zeros, behind the word that they stand behind.
+fn numbers(text: &str) -> Value {
+    let line = |line: &str| {
+        let words = line.split([' ', '\t', ':']).filter(|word| !word.is_empty());
+        let is_label = |word: &&str| word.parse::<f64>().is_err() && !word.contains('/');
+        let label = words.clone().find(is_label).filter(|word| *word != "kB");
+        let behind = words.skip_while(|word| label.is_some_and(|label| label != *word));
+        let numbers: Vec<Value> = behind.filter_map(number).take(NUMBERS).collect();
+        let has_any = numbers.iter().any(|number| *number != Value::from(0_u64));
+        has_any.then(|| (label.unwrap_or("all").to_owned(), Value::Array(numbers)))
+    };
+    Value::Map(text.lines().filter_map(line).take(LINES).collect())
 }
 
-fn load(text: &str) -> Value {
-    let names = ["one", "five", "fifteen"];
-    let pairs = names.iter().zip(text.split_whitespace());
-    map(pairs.filter_map(|(name, word)| Some((*name, Value::F64(word.parse().ok()?)))))
+fn number(word: &str) -> Option<Value> {
+    let whole = word.parse::<u64>().map(Value::from);
+    whole.or_else(|_| word.parse().map(Value::F64)).ok()
 }
 
-/// Clock ticks by what they went to, of all cores together.
-fn cpu(text: &str) -> Value {
-    let names = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-    let line = text.lines().next().unwrap_or("");
-    numbers(&names, line.split_whitespace().skip(1))
-}
+/// Messages that were sent or came: their CBOR form, which is deterministic, under their ids.
+#[derive(Debug, Default)]
+pub(super) struct DemoLedger(BTreeMap<String, Vec<u8>>);
 
-fn memory(text: &str) -> Value {
-    let names = [
-        ("MemTotal:", "totalKb"),
-        ("MemFree:", "freeKb"),
-        ("MemAvailable:", "availableKb"),
-        ("Cached:", "cachedKb"),
-        ("SwapFree:", "swapFreeKb"),
-    ];
-    map(text.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let label = words.next()?;
-        let (_, name) = names.iter().find(|(known, _)| *known == label)?;
-        Some((*name, Value::from(words.next()?.parse::<u64>().ok()?)))
-    }))
-}
+impl DemoLedger {
+    /// Of the lines that a reader prints, each of which is a message.
+    pub(super) fn of_lines(lines: &str) -> Self {
+        let mut ledger = Self::default();
+        let read = |line: &str| sealane_codec::decode(Codec::Json, line.as_bytes()).ok();
+        lines.lines().filter_map(read).for_each(|envelope| ledger.add(&envelope));
+        ledger
+    }
 
-/// Counters of each disk that has done anything.
-fn disk(text: &str) -> Value {
-    const NAMES: [&str; 8] = [
-        "reads",
-        "readsMerged",
-        "sectorsRead",
-        "readMs",
-        "writes",
-        "writesMerged",
-        "sectorsWritten",
-        "writeMs",
-    ];
-    map(text.lines().filter_map(|line| {
-        let mut words = line.split_whitespace().skip(2);
-        let name = words.next()?;
-        let virtual_disk = name.starts_with("loop") || name.starts_with("ram");
-        let counters = numbers(&NAMES, words);
-        (!virtual_disk && counters.field("reads")?.as_u64()? > 0).then_some((name, counters))
-    }))
-}
+    pub(super) fn add(&mut self, envelope: &Value) {
+        let Some(id) = envelope.field("id").and_then(Value::as_text) else { return };
+        let mut bytes = Vec::new();
+        sealane_codec::encode(Codec::Cbor, envelope, &mut bytes);
+        self.0.insert(id.to_owned(), bytes);
+    }
 
-/// Counters of each network interface.
-fn network(text: &str) -> Value {
-    map(text.lines().skip(2).filter_map(|line| {
-        let (name, counters) = line.split_once(':')?;
-        let words: Vec<&str> = counters.split_whitespace().collect();
-        let used = [words.first()?, words.get(1)?, words.get(8)?, words.get(9)?];
-        let names = ["receivedBytes", "receivedPackets", "sentBytes", "sentPackets"];
-        Some((name.trim(), numbers(&names, used.into_iter().copied())))
-    }))
+    pub(super) fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Messages that are not in `received`, or are there with another content.
+    pub(super) fn missing(&self, received: &DemoLedger) -> u64 {
+        self.0.iter().filter(|(id, bytes)| received.0.get(*id) != Some(*bytes)).count() as u64
+    }
 }
 
 #[cfg(test)]
@@ -131,19 +125,30 @@ mod tests {
 
     #[test]
     fn the_files_of_linux_are_read() {
-        let one = |value: &Value, name: &str| value.field(name).cloned();
-        assert_eq!(one(&load("0.52 0.58 0.59 1/833 12"), "five"), Some(Value::F64(0.58)));
-        let ticks = cpu("cpu  10 2 3 4000 5 0 7 0 0 0\ncpu0 1 1 1 1");
-        assert_eq!(one(&ticks, "idle"), Some(4000_u64.into()));
-        let kib = memory("MemTotal:  100 kB\nHugePages: 0\nCached:  7 kB\n");
-        assert_eq!(one(&kib, "cachedKb"), Some(7_u64.into()));
-        let disks = disk(" 7 0 loop0 9 9 9 9 9 9 9 9\n 8 0 sda 5 0 40 1 6 0 48 2 0 1 3\n");
-        let sda = one(&disks, "sda").unwrap();
-        assert_eq!(one(&sda, "sectorsWritten"), Some(48_u64.into()));
-        assert_eq!(disks.field("loop0"), None);
-        let head = "Inter-|   Receive\n face |bytes\n";
-        let net = network(&format!("{head}  lo: 100 2 0 0 0 0 0 0 300 4 0 0 0 0 0 0\n"));
-        let lo = one(&net, "lo").unwrap();
-        assert_eq!(one(&lo, "sentBytes"), Some(300_u64.into()));
+        let of = |text: &str, label: &str| match numbers(text).field(label) {
+            Some(Value::Array(numbers)) => numbers.clone(),
+            _ => vec![],
+        };
+        let all = |numbers: &[u64]| numbers.iter().map(|n| Value::from(*n)).collect::<Vec<_>>();
+        assert_eq!(of("0.52 0.59 1/833 12", "all")[..2], [Value::F64(0.52), Value::F64(0.59)]);
+        assert_eq!(of("cpu  10 2 3 4000\ncpu0 1 1 1 1", "cpu"), all(&[10, 2, 3, 4000]));
+        assert_eq!(of("HugePages: 0\nCached:  7 kB\n", "Cached"), all(&[7]));
+        let disks = " 7 0 loop0 0 0\n 8 0 sda 5 0 40\n";
+        assert_eq!(of(disks, "sda"), all(&[5, 0, 40]));
+        assert_eq!(of(disks, "loop0"), []);
+        let net = "Inter-|   Receive\n face |bytes\n  lo: 100 2 0\n";
+        assert_eq!(of(net, "lo"), all(&[100, 2, 0]));
+    }
+
+    #[test]
+    fn what_is_missing_or_differs_is_lost() {
+        let value = |id: u64, n: u64| map([("id", id.to_string().into()), ("n", n.into())]);
+        let (mut sent, mut received) = (DemoLedger::default(), DemoLedger::default());
+        (0..4).for_each(|n| sent.add(&value(n, n)));
+        (0..4).for_each(|n| received.add(&value(n, n)));
+        assert_eq!(sent.missing(&received), 0);
+        received.0.remove("1");
+        received.add(&value(2, 9));
+        assert_eq!(sent.missing(&received), 2);
     }
 }

@@ -114,7 +114,8 @@ fn leaving(member: &GroupMember) -> Option<String> {
 
 /// The beginning of a member's key, by which it can be named.
 fn key(entry: &RosterEntry) -> String {
-    entry.verifying_key().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let [beginning, ..] = entry.verifying_key().as_chunks::<8>().0 else { return String::new() };
+    sealane_message::hex::encode(beginning)
 }
 
 /// How old heartbeats may be, if the charter says so, and whether the newest is older.

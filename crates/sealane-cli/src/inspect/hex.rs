@@ -1,9 +1,6 @@
 //! Bytes as hexadecimal digits.
 
-/// The digits without blanks.
-pub(super) fn encode(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+pub(super) use sealane_message::hex::encode;
 
 /// The digits with a blank between bytes.
 pub(super) fn spaced(bytes: &[u8]) -> String {

@@ -1,7 +1,7 @@
 //! `sealane mesh trace`.
 
 use sealane::{Codec, Value};
-use sealane_group::{EpochSource, GroupMember};
+use sealane_group::{EpochSource, GroupMembership};
 use sealane_link::LinkError;
 use sealane_machine::MachineConfig;
 use sealane_mesh::margin;
@@ -59,12 +59,12 @@ pub(super) async fn run(
 }
 
 /// The slot of the member that is called so.
-fn slot_of(member: &GroupMember, name: &str) -> Result<u16, CliFailure> {
-    let found = member.roster().find(name).map(|entry| entry.slot().number());
+fn slot_of(member: &GroupMembership, name: &str) -> Result<u16, CliFailure> {
+    let found = member.as_provisioned()?.roster().find(name).map(|entry| entry.slot().number());
     found.ok_or_else(|| sealane_group::Error::UnknownMember(name.to_owned()).into())
 }
 
-fn name_of(member: &GroupMember, slot: u64) -> Option<String> {
+fn name_of(member: &GroupMembership, slot: u64) -> Option<String> {
     let slot = u16::try_from(slot).ok().and_then(Slot::new)?;
     member.name_of(slot, member.epochs().newest()).map(str::to_owned)
 }

@@ -3,20 +3,26 @@
 use std::path::Path;
 
 use sealane::Value;
-use sealane_vault::{DrillOptions, DrillReport, GetOptions};
+use sealane_vault::{DrillOptions, DrillReport, GetOptions, VerifyData};
 
-use super::{VaultAccess, ms, size, skipped};
-use crate::args::vault::VaultDrill;
+use super::{VaultAccess, ms, size, skipped, told};
+use crate::args::vault::{VaultDrill, VaultVerify};
+use crate::colour::warn;
 use crate::terminal::one_line;
 use crate::times::count;
 use crate::{CliFailure, Terminal};
 
 pub(super) fn verify(
-    read_data: bool,
+    args: &VaultVerify,
     location: &VaultAccess,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    let report = location.open()?.verify(read_data)?;
+    let data = match (args.subset, args.read_data) {
+        (Some(part), _) => VerifyData::Part(part),
+        (None, true) => VerifyData::All,
+        (None, false) => VerifyData::Lists,
+    };
+    let report = location.open()?.verify_data(data)?;
     if terminal.json() {
         terminal.record(vec![
             ("snapshots", Value::from(report.snapshots)),
@@ -106,6 +112,8 @@ pub(super) fn recover(
             }
         }
     }
+    // They cost none of the files.
+    told(&recovered.passed_over).iter().for_each(|line| warn(one_line(line)));
     super::get::show(&recovered.report, recovered.snapshot.unwrap_or(0), terminal)?;
     skipped(&recovered.report.failed, terminal)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sealane::Value;
-use sealane_vault::{GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, Vault};
+use sealane_vault::{Error, GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, Vault};
 
 use super::put::watched;
 use super::{VaultAccess, path_bytes, size, skipped, snapshot, wanted, whose};
@@ -90,11 +90,20 @@ fn part(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let mut file = vault.file(snapshot, &path_bytes(path))?;
+    file.check_offset(range.offset)?;
+    written(terminal, |out| file.read_range(range.offset, range.length, out).map(|_| ()))
+}
+
+/// Does `work` with standard output as its writer.
+pub(super) fn written(
+    terminal: &mut Terminal,
+    work: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
+) -> Result<(), CliFailure> {
     let mut out = TerminalWriter(terminal, None);
-    let written = file.read_range(range.offset, range.length, &mut out);
+    let done = work(&mut out);
     match out.1 {
         Some(failure) => Err(failure),
-        None => Ok(written.map(|_| ())?),
+        None => Ok(done?),
     }
 }
 

@@ -10,7 +10,7 @@ use sealane_vault::{
 };
 
 use super::{VaultAccess, ms, places, shown, size, time, warn_anew};
-use crate::args::vault::{GroupByArg as By, VaultPrune};
+use crate::args::vault::{GroupByArg as By, PruneActArgs, VaultForget, VaultPrune};
 use crate::terminal::one_line;
 use crate::times::count;
 use crate::{CliFailure, Terminal};
@@ -25,27 +25,50 @@ pub(super) fn run(
         return Err(CliFailure::Usage("say which snapshots to keep, for example --keep-last 10"));
     }
     let group_by = group_by(&args.group_by)?;
-    let options = PruneOptions {
-        keep,
-        group_by,
-        approved: None,
-        now: args.now,
-        dry_run: args.dry_run,
-        give_up: args.give_up.iter().copied().collect(),
-    };
+    let give_up = args.give_up.iter().copied().collect();
+    let PruneActArgs { now, dry_run, .. } = args.act;
+    let options = PruneOptions { keep, group_by, now, dry_run, give_up, ..PruneOptions::default() };
+    act(&options, args.act, location, terminal)
+}
+
+/// `sealane vault forget`: with numbers it removes those, and without it is a prune.
+pub(super) fn forget(
+    args: &VaultForget,
+    location: &VaultAccess,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    if args.snapshots.is_empty() {
+        return run(&args.prune, location, terminal);
+    }
+    if keep(&args.prune) != RetentionRules::default() || !args.prune.give_up.is_empty() {
+        return Err(CliFailure::Usage("name snapshots, or say which to keep"));
+    }
+    let PruneActArgs { now, dry_run, .. } = args.prune.act;
+    let forget = Some(args.snapshots.iter().copied().collect());
+    let options = PruneOptions { forget, now, dry_run, ..PruneOptions::default() };
+    act(&options, args.prune.act, location, terminal)
+}
+
+/// Shows what goes, asks, and removes it.
+fn act(
+    options: &PruneOptions,
+    act: PruneActArgs,
+    location: &VaultAccess,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     let vault = location.open()?;
     let known = vault.warnings();
-    let groups = vault.retention(&options)?;
+    let groups = vault.retention(options)?;
     warn_anew(&vault, &known);
     if !terminal.json() {
         show(&groups, terminal)?;
     }
     let going = groups.iter().flat_map(|group| &group.verdicts).filter(|verdict| !verdict.stays);
     let going: BTreeSet<u64> = going.map(|verdict| verdict.snapshot).collect();
-    if !args.dry_run && !args.yes {
+    if !act.dry_run && !act.yes {
         ask(going.len() + options.give_up.len(), terminal)?;
     }
-    summary(&vault, PruneOptions { approved: Some(going), ..options }, terminal)
+    summary(&vault, PruneOptions { approved: Some(going), ..options.clone() }, terminal)
 }
 
 fn keep(args: &VaultPrune) -> RetentionRules {
@@ -124,7 +147,9 @@ fn summary(
     options: PruneOptions,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
+    let known = vault.warnings();
     let report = vault.prune(&options)?;
+    warn_anew(vault, &known);
     if terminal.json() {
         return terminal.record(record(&report, options.dry_run));
     }
@@ -149,7 +174,19 @@ fn summary(
         report.condemned,
         report.removed_packs,
         size(report.removed_bytes)
-    ))
+    ))?;
+    if report.waiting > 0 {
+        let packs = count(report.waiting, "packs");
+        terminal.line(format_args!(
+            "{packs} wait for the next prune: others have put while this one ran"
+        ))?;
+    }
+    if report.stuck > 0 {
+        let packs = count(report.stuck, "packs");
+        terminal
+            .line(format_args!("{packs} stay: what is needed of them cannot be read just now"))?;
+    }
+    Ok(())
 }
 
 fn record(report: &PruneReport, dry: bool) -> Vec<(&'static str, Value)> {
@@ -160,6 +197,8 @@ fn record(report: &PruneReport, dry: bool) -> Vec<(&'static str, Value)> {
         ("repacked", Value::from(report.repacked)),
         ("removedPacks", Value::from(report.removed_packs)),
         ("removedBytes", Value::from(report.removed_bytes)),
+        ("waiting", Value::from(report.waiting)),
+        ("stuck", Value::from(report.stuck)),
         ("unbelieved", Value::from(report.unbelieved)),
         ("givenUp", Value::Array(report.given_up.iter().map(lost_value).collect())),
         ("groups", Value::Array(report.groups.iter().map(group_value).collect())),

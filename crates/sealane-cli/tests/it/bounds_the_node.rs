@@ -72,7 +72,7 @@ fn bystanders_of_a_hammered_node() {
     println!("bystanders of the hammered node: {}", waits[0]);
     println!("the same of an idle node: {}", waits[1]);
     for stage in [&mut hammered, &mut idle] {
-        assert!(stage.node.child.try_wait().unwrap().is_none(), "a node has ended");
+        assert!(stage.node.process.child.try_wait().unwrap().is_none(), "a node has ended");
     }
     assert!(waits.iter().all(|waits| waits.len() > 0), "nobody asked anything");
     assert!(did.iter().all(|count| *count > 0), "nothing was consumed: {did:?}");

@@ -24,6 +24,7 @@ mod keeps_a_day;
 mod keeps_contexts;
 mod keeps_each_host;
 mod keeps_vaults;
+mod keeps_vaults_each_day;
 mod keeps_vaults_in_trouble;
 mod manages_consumers;
 mod moves_messages;
@@ -46,11 +47,11 @@ mod mistakes;
 #[path = "../../../sealane/tests/it/scripted.rs"]
 mod scripted;
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use sealane::{Codec, Value};
+use sealane_testing::{TestProcess, feed, succeed, until_says, until_told};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sealane");
 
@@ -73,48 +74,48 @@ fn sealane(home: &Path) -> Command {
 /// A node as a process of its own.
 struct NodeProcess {
     folder: tempfile::TempDir,
-    child: Child,
+    process: TestProcess,
     address: String,
 }
 
 impl NodeProcess {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (child, address) = Self::spawn(folder.path(), "127.0.0.1:0");
-        Self { folder, child, address }
+        let (process, address) = Self::spawn(folder.path(), "127.0.0.1:0");
+        Self { folder, process, address }
     }
 
-    fn spawn(folder: &Path, listen: &str) -> (Child, String) {
+    fn spawn(folder: &Path, listen: &str) -> (TestProcess, String) {
         Self::spawn_on(folder, folder.join("data"), listen)
     }
 
-    fn spawn_on(home: &Path, data: impl AsRef<Path>, listen: &str) -> (Child, String) {
-        let mut child = sealane(home)
-            .args(["up", "--json", "--listen", listen, "--data"])
-            .arg(data.as_ref())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let line = read_line(&mut BufReader::new(child.stdout.as_mut().unwrap()));
+    fn spawn_on(home: &Path, data: impl AsRef<Path>, listen: &str) -> (TestProcess, String) {
+        let mut up = sealane(home);
+        up.args(["up", "--json", "--listen", listen, "--data"]).arg(data.as_ref());
+        let (process, line) = TestProcess::started(&mut up);
         let started = json(&line);
         assert_eq!(started.field("v"), Some(&1_u64.into()));
         assert_eq!(text(&started, "level"), "disk");
         assert_eq!(text(&started, "version"), env!("CARGO_PKG_VERSION"));
         assert!(Path::new(&text(&started, "data")).is_absolute());
-        (child, text(&started, "address"))
+        (process, text(&started, "address"))
+    }
+
+    /// Starts it again on the same data, at the same address.
+    fn restart(&mut self) {
+        let (process, address) = Self::spawn(self.folder.path(), &self.address);
+        assert_eq!(address, self.address);
+        self.process = process;
     }
 
     /// SIGKILL, and the same again on the same data.
     fn kill_and_restart(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.child = Self::spawn(self.folder.path(), &self.address).0;
+        self.process.kill();
+        self.restart();
     }
 
     fn terminate(&mut self) -> Output {
-        Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        let status = self.child.wait().unwrap();
-        Output { status, stdout: Vec::new(), stderr: Vec::new() }
+        Output { status: self.process.stop(), stdout: Vec::new(), stderr: Vec::new() }
     }
 
     fn home(&self) -> PathBuf {
@@ -130,78 +131,44 @@ impl NodeProcess {
 
     /// Runs a client verb that succeeds, and gives what it wrote.
     fn run(&self, args: &[&str]) -> String {
-        let output = self.command(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        succeed(&mut self.command(args))
     }
 
     /// A client verb that goes on, and what it writes.
-    fn follow(&self, args: &[&str]) -> Follow {
-        let mut child =
-            self.command(args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        Follow { child, lines }
+    fn follow(&self, args: &[&str]) -> TestProcess {
+        TestProcess::start(self.command(args).stderr(Stdio::null()))
     }
 
     /// Waits until somebody reads this stream.
     fn wait_for_reader(&self, topic: &str) {
-        for _ in 0..500 {
-            let state = json(&self.run(&["--json", "stream", "info", topic]));
-            if state.field("readers").and_then(Value::as_u64) > Some(0) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        panic!("nobody reads {topic}");
+        let state = || json(&self.run(&["--json", "stream", "info", topic]));
+        until_told(state, |state| state.field("readers").and_then(Value::as_u64) > Some(0));
     }
 }
 
-impl Drop for NodeProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// A relay, a gateway or a member of a mesh as a process of its own.
+struct Machine {
+    process: TestProcess,
+    /// Its output when it had started.
+    started: Value,
+}
+
+impl Machine {
+    fn start(mut command: Command) -> Machine {
+        let (process, line) = TestProcess::started(&mut command);
+        Machine { process, started: json(&line) }
+    }
+
+    /// Ends it well, and gives its final output.
+    fn stop(self) -> Value {
+        json(&self.process.stopped())
     }
 }
 
-/// A verb that is running.
-struct Follow {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Follow {
-    fn line(&mut self) -> String {
-        read_line(&mut self.lines)
-    }
-
-    /// The rest of its output, after its own end.
-    fn rest(mut self) -> String {
-        let mut rest = String::new();
-        self.lines.read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        rest
-    }
-}
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn read_line(lines: &mut impl BufRead) -> String {
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    line
-}
-
-/// Runs a command over this input.
-fn feed(command: &mut Command, input: &str) -> Output {
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = piped.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+/// The status that a command of `mesh status --json` tells, as soon as the condition holds.
+#[track_caller]
+fn until_status(command: &mut Command, is_so: impl Fn(&Value) -> bool) -> Value {
+    json(&until_says(command, |said| is_so(&json(said))))
 }
 
 fn json(line: &str) -> Value {

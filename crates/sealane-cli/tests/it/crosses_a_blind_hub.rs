@@ -13,8 +13,9 @@ use std::path::Path;
 use member::{Hub, Member};
 use net::Net;
 use sealane::Value;
+use sealane_testing::PacketRecorder;
 use search::Needles;
-use wire::{Recorder, Recording};
+use wire::Recording;
 
 /// Messages of each member in each part.
 const COUNT: usize = 20;
@@ -45,10 +46,9 @@ fn sorted(mut all: Vec<String>) -> Vec<String> {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_hub_between_two_members_learns_no_body_key_or_name() {
-    let _turn = crate::TURN.blocking_lock();
-    net::require();
+    let _turn = crate::TURN.beside();
     let net = Net::make();
-    let recorder = Recorder::start(net.hub());
+    let recorder = PacketRecorder::start(net.hub());
     let mut hub = Hub::start(&net);
     let alice = Member::new(&net, 0, "wilhelmina-quellenberg");
     let bob = Member::new(&net, 1, "thaddaeus-obermoosbach");
@@ -85,7 +85,7 @@ fn a_hub_between_two_members_learns_no_body_key_or_name() {
     alice.publish(TOPIC, GROUP, &bodies(3 * COUNT));
     assert_eq!(dora.read(TOPIC, GROUP, &["--from", "first"], COUNT), bodies(3 * COUNT));
 
-    let recording = recorder.finish();
+    let recording = Recording::of(recorder.finish());
     let members = [&alice, &bob, &carol, &dora];
     let (needles, names) = secrets(&members);
     let found = look(&needles, &hub, &recording);
@@ -93,11 +93,11 @@ fn a_hub_between_two_members_learns_no_body_key_or_name() {
     assert!(found.is_empty(), "{found:?}");
 
     // The same secrets in the open are all found, on the disk and on the wire.
-    let recorder = Recorder::start(net.hub());
+    let recorder = PacketRecorder::start(net.hub());
     for secret in &names {
         alice.run(&["pub", "open", secret]);
     }
-    let told = recorder.finish();
+    let told = Recording::of(recorder.finish());
     let none: [&str; 0] = [];
     assert_eq!(needles.missing(&needles_found(&needles, &told.stretches())), none, "on the wire");
     assert_eq!(needles.missing(&needles_found(&needles, &hub.files())), none, "on the disk");

@@ -101,12 +101,11 @@ fn a_hub_that_is_killed_is_named() {
     let mut reading = desk.shell("exec sealane sub greetings --from first -n 2");
     let reading = reading.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     desk.node.wait_for_reader("greetings");
-    desk.node.child.kill().unwrap();
-    desk.node.child.wait().unwrap();
+    desk.node.process.kill();
     let output = desk.shell("sealane pub greetings again").output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(said(&output).contains("no hub answers at 127.0.0.1:"), "{}", said(&output));
-    desk.node.child = NodeProcess::spawn(&desk.node.home(), &desk.node.address).0;
+    desk.node.restart();
     let output = desk.shell("sealane pub greetings again").output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     let output = reading.wait_with_output().unwrap();
@@ -181,7 +180,7 @@ fn a_wrong_token_is_told_from_a_missing_right() {
 #[test]
 #[ignore = "lab: needs root (mounted file systems)"]
 fn a_full_disk_is_named() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     disk::require();
     let outside = tempfile::tempdir().unwrap();
     let image = outside.path().join("image");
@@ -189,8 +188,8 @@ fn a_full_disk_is_named() {
     let mounted = Mounted::new(&image, outside.path().join("mounted"));
     let folder = tempfile::tempdir().unwrap();
     let data = mounted.folder.join("data");
-    let (child, address) = NodeProcess::spawn_on(folder.path(), data, "127.0.0.1:0");
-    let node = NodeProcess { folder, child, address };
+    let (process, address) = NodeProcess::spawn_on(folder.path(), data, "127.0.0.1:0");
+    let node = NodeProcess { folder, process, address };
     let lines = outside.path().join("lines");
     let line = format!("{{\"a\":\"{}\"}}\n", "x".repeat(500_000));
     std::fs::write(&lines, line.repeat(100)).unwrap();

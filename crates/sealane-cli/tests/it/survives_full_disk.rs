@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use sealane_testing::{PATIENCE, until};
+
 use crate::durable::disk::{self, Mounted};
 use crate::durable::json;
 use crate::durable::ledger::{Ledger, Reading};
@@ -19,12 +21,11 @@ const BALLAST_BYTES: usize = 8 << 20;
 const REFUSALS: u64 = 20;
 /// A message that comes due while the disk is full.
 const DELAY: Duration = Duration::from_secs(3);
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 #[ignore = "lab: needs root (mounted file systems)"]
 fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     disk::require();
     let (seed, folder) = (random::seed(), tempfile::tempdir().unwrap());
     let image = folder.path().join("image");
@@ -52,7 +53,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
 #[test]
 #[ignore = "lab: needs root (mounted file systems)"]
 fn a_full_disk_is_emptied_through_the_node() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     disk::require();
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
@@ -73,10 +74,9 @@ fn a_full_disk_is_emptied_through_the_node() {
         };
         assert_eq!(emptied.status, 200, "round {round}: {}", emptied.body);
         let again = r#"{"to":"kept","envelope":{}}"#;
-        while call("POST", "/v1/enqueue", again).status != 200 {
-            assert!(began.elapsed() < PATIENCE, "round {round}: still refused");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until(&format!("round {round}: it is taken"), || {
+            call("POST", "/v1/enqueue", again).status == 200
+        });
         if round % 2 == 1 {
             let unbounded = call("PUT", path, r#"{"maxCount":0}"#);
             assert_eq!(unbounded.status, 200, "round {round}: {}", unbounded.body);
@@ -176,16 +176,10 @@ impl Proof {
         let began = Instant::now();
         for level in LEVELS {
             let mut writer = Writer::new(node.http(), &self.ledger, self.seed);
-            while writer.enqueue(level, 1).unwrap().status != 200 {
-                assert!(began.elapsed() < PATIENCE, "{level}: still refused");
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            until(level, || writer.enqueue(level, 1).unwrap().status == 200);
         }
         let resumed = began.elapsed();
-        while !is_delivered(node, "later") {
-            assert!(began.elapsed() < PATIENCE, "a message that came due meanwhile is stuck");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        until("a message that came due meanwhile is stored", || is_delivered(node, "later"));
         self.check(node, &LEVELS);
         resumed
     }

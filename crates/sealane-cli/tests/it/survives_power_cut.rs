@@ -245,7 +245,7 @@ struct Frozen(String);
 impl Frozen {
     /// Stops the node. Replies that it has sent are with their writers when this returns.
     fn new(node: &Node) -> Self {
-        let frozen = Self(node.child.id().to_string());
+        let frozen = Self(node.process.id().to_string());
         disk::run("kill", &["-STOP", &frozen.0]);
         while !frozen.stands() {
             std::thread::sleep(Duration::from_millis(1));

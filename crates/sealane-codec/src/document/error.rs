@@ -10,17 +10,14 @@ sealane_message::errors! {
     pub enum DocumentError {
         /// The bytes end within a field.
         #[error("the document ends within a field")]
-        #[code("SL-DOC-01", "DocumentTooShort")]
-        #[cause("the bytes of a document end within one of its fields")]
-        #[hint("Send the body as its encoder wrote it, and check that its data type is the one \
-                that the frame names.")]
+        #[code("SL-DOC-01", "DocumentMalformed")]
+        #[cause("the bytes of a document are not what its data type says")]
+        #[hint("Send the body as its encoder wrote it, and under the data type that the frame \
+                names; spec/document.md has the range of each field.")]
         TooShort,
         /// Bytes follow the last field.
         #[error("bytes follow the document")]
-        #[code("SL-DOC-02", "DocumentTooLong")]
-        #[cause("bytes follow the last field of a document")]
-        #[hint("Send the body as its encoder wrote it, and check that its data type is the one \
-                that the frame names.")]
+        #[same_as(TooShort)]
         TooLong,
         /// A flag is set that has no meaning.
         #[error("bits of the document's flags that must be zero are not")]
@@ -30,18 +27,14 @@ sealane_message::errors! {
         ReservedBits,
         /// A field is beyond its range, out of order, or longer than it has to be.
         #[error("the document's {field} is out of range")]
-        #[code("SL-DOC-04", "DocumentOutOfRange")]
-        #[cause("a field of a document is out of range")]
-        #[hint("See spec/document.md for the range of each field.")]
+        #[same_as(TooShort)]
         OutOfRange {
             /// The field.
             field: &'static str,
         },
         /// Text is not UTF-8, or has a control character.
         #[error("the document's {field} is no plain text")]
-        #[code("SL-DOC-05", "DocumentText")]
-        #[cause("a text of a document is not UTF-8 or has a control character")]
-        #[hint("Write one line of plain text.")]
+        #[same_as(TooShort)]
         Text {
             /// The field.
             field: &'static str,

@@ -259,7 +259,7 @@ pub(super) fn read_attachment<'a>(
     })
 }
 
-fn text<'a>(
+pub(super) fn text<'a>(
     map: &mut MapReader<'_, 'a>,
     key: u8,
     name: &'static str,

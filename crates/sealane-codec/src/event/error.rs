@@ -11,32 +11,27 @@ sealane_message::errors! {
         /// The bytes are no CBOR, or more than one datum.
         #[error("the event is malformed: {0}")]
         #[code("SL-EVENT-01", "EventMalformed")]
-        #[cause("the bytes of an event are no CBOR, or go on behind it")]
-        #[hint("Send the event as its encoder wrote it.")]
+        #[cause("the bytes of an event are not the one form that it has")]
+        #[hint("Send the event as its encoder wrote it; spec/event.md has its form and each \
+                field.")]
         Malformed(#[from] CodecError),
         /// A longer head or float than needed, an open length, or keys out of order.
         #[error("the event is not in its deterministic form at byte {at}")]
-        #[code("SL-EVENT-02", "EventNotDeterministic")]
-        #[cause("an event is not in the deterministic form of CBOR")]
-        #[hint("Write shortest heads and floats, definite lengths, and keys in ascending order.")]
+        #[same_as(Malformed)]
         NotDeterministic {
             /// Where.
             at: usize,
         },
         /// A field that the action or content needs.
         #[error("the event has no {name}")]
-        #[code("SL-EVENT-03", "EventFieldMissing")]
-        #[cause("an event has no field that its action or content needs")]
-        #[hint("See spec/event.md for the fields of each action.")]
+        #[same_as(Malformed)]
         Missing {
             /// The field.
             name: &'static str,
         },
         /// A field of a wrong type, length or range.
         #[error("the event's {name} is not what it has to be")]
-        #[code("SL-EVENT-04", "EventField")]
-        #[cause("a field of an event has a wrong type, length or range")]
-        #[hint("See spec/event.md for the type and the bounds of each field.")]
+        #[same_as(Malformed)]
         Field {
             /// The field.
             name: &'static str,

@@ -1,10 +1,10 @@
 //! npm's `cbor-x` in a real Node.js process reads our CBOR, and we read its.
 
 use crate::shared::five::FIVE;
-use crate::shared::node::{self, Line, converse};
-use crate::shared::npm;
+use crate::shared::node::{Line, converse};
 use crate::shared::order::ordered;
 use sealane_codec::{Codec, Transcoder, decode};
+use sealane_testing::{npm_package, unhex};
 
 const PEER: &str = r#"
 const { Encoder } = require(process.argv[1]);
@@ -33,12 +33,12 @@ fn cbor_goes_both_ways() {
         lines.push(Line::Read(out));
     }
     lines.extend(messages().into_iter().map(|json| Line::Write(json.into_bytes())));
-    let answers = converse(PEER, &[&npm::package("cbor-x")], &lines);
+    let answers = converse(PEER, &[&npm_package("cbor-x")], &lines);
     let (read, written) = answers.split_at(messages().len());
     for ((json, read), written) in messages().iter().zip(read).zip(written) {
         let value = decode(Codec::Json, json.as_bytes()).unwrap();
         let reread = decode(Codec::Json, read.as_bytes()).unwrap();
         assert_eq!(ordered(reread), ordered(value.clone()));
-        assert_eq!(decode(Codec::Cbor, &node::unhex(written)).unwrap(), value);
+        assert_eq!(decode(Codec::Cbor, &unhex(written)).unwrap(), value);
     }
 }

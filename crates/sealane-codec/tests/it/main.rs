@@ -22,7 +22,6 @@ mod shared {
     pub(crate) mod document_vectors;
     pub(crate) mod five;
     pub(crate) mod node;
-    pub(crate) mod npm;
     pub(crate) mod order;
     pub(crate) mod values;
 }

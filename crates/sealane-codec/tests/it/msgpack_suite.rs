@@ -1,22 +1,21 @@
 //! npm's `msgpack-test-suite`: every form of every value that the data model has is read, and the
 //! shortest is written.
 
-use crate::shared::npm;
 use sealane_codec::{Codec, CodecError, decode, encode};
 use sealane_message::Value;
+use sealane_testing::npm_package;
 use serde_json::Value as Json;
 
 /// Extension types are not in the data model.
 const REFUSED_GROUPS: [&str; 2] = ["50.timestamp.yaml", "60.ext.yaml"];
 
 fn suite() -> serde_json::Map<String, Json> {
-    let path = npm::package("msgpack-test-suite/dist/msgpack-test-suite.json");
+    let path = npm_package("msgpack-test-suite/dist/msgpack-test-suite.json");
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    let digits = text.split('-').filter(|byte| !byte.is_empty());
-    digits.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+    sealane_testing::unhex(&text.replace('-', ""))
 }
 
 /// The value that a case means. A case with a `bignum` is read from it.

@@ -1,16 +1,16 @@
 //! npm's `msgpackr` in a real Node.js process reads what we write and writes what we read.
 
-use crate::shared::npm;
 use std::path::Path;
 
 use crate::shared::five::FIVE;
-use crate::shared::node::{Line, converse, unhex};
+use crate::shared::node::{Line, converse};
 use crate::shared::order::ordered;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use sealane_codec::{Codec, Transcoder, decode, encode, records};
 use sealane_message::Value;
+use sealane_testing::{npm_package, unhex};
 
 const PEER: &str = r#"
 const { Packr, Unpackr } = require(process.argv[1]);
@@ -27,7 +27,7 @@ const answer = (kind, bytes) => kind == 'read'
 "#;
 
 fn peer(mode: &str, lines: &[Line]) -> Vec<String> {
-    converse(PEER, &[&npm::package("msgpackr"), Path::new(mode)], lines)
+    converse(PEER, &[&npm_package("msgpackr"), Path::new(mode)], lines)
 }
 
 /// Messages of one connection: known shapes again and again, a new shape inside a known one, empty

@@ -2,6 +2,7 @@
 
 use sealane_codec::{Codec, CodecError, decode, encode};
 use sealane_message::Value;
+use sealane_testing::unhex;
 
 /// A row of the table as it is here: its value as JSON, its bytes, or why it is refused.
 enum Row {
@@ -108,10 +109,6 @@ const TABLE: [(&str, Row); 82] = [
 /// Rows with open lengths, or with keys in another than canonical order, are written otherwise.
 fn is_canonical(hex: &str) -> bool {
     !hex.ends_with("ff") || hex.starts_with("1b") || hex == "f97bff" || hex == "fa7f7fffff"
-}
-
-fn unhex(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use sealane_frame::GroupTag;
 use sealane_seal::Slot;
 
-use super::{ExchangeAudience, ExchangeMessage, OutboxScope};
+use super::{DocumentAudience, ExchangeMessage, OutboxScope};
 use crate::DocumentStore;
 use crate::exchange::{FRAMES_HEAD_BYTES, frames_message, put_frame};
 use crate::limits::{MAX_GIFTS_WAITING, MAX_WORDS_WAITING};
@@ -33,7 +33,7 @@ pub(super) struct DocumentOutbox {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OutboxMessage {
     /// Checks of all that is held.
-    Overview { to: ExchangeAudience, group: GroupTag },
+    Overview { to: DocumentAudience, group: GroupTag },
     /// All that is held of some origins.
     Inventory { to: Slot, group: GroupTag, origins: Vec<Slot> },
 }
@@ -60,7 +60,7 @@ impl OutboxMessage {
 #[derive(Debug, Clone)]
 struct OutboxFrame {
     at: DocumentCursor,
-    to: ExchangeAudience,
+    to: DocumentAudience,
     is_urgent: bool,
     why: ForwardReason,
     /// Neighbours that were heard handing it on meanwhile, and who brought it.
@@ -155,7 +155,7 @@ impl DocumentOutbox {
     }
 
     /// Puts parts of what was written in front of all that waits but urgent frames.
-    pub(super) fn put_said(&mut self, to: ExchangeAudience, group: GroupTag, parts: Vec<Vec<u8>>) {
+    pub(super) fn put_said(&mut self, to: DocumentAudience, group: GroupTag, parts: Vec<Vec<u8>>) {
         for part in parts {
             let message = [&group.to_bytes()[..], &part].concat();
             self.said.push_back(ExchangeMessage { to, is_urgent: false, message });
@@ -166,14 +166,14 @@ impl DocumentOutbox {
     pub(super) fn give(
         &mut self,
         at: DocumentCursor,
-        to: ExchangeAudience,
+        to: DocumentAudience,
         is_urgent: bool,
         why: ForwardReason,
     ) {
         let is_scarce = self.is_scarce;
         let is_same = |gift: &OutboxFrame| {
-            let for_all = gift.to == ExchangeAudience::All { but: None };
-            let is_heard = is_scarce && matches!(gift.to, ExchangeAudience::All { .. });
+            let for_all = gift.to == DocumentAudience::All { but: None };
+            let is_heard = is_scarce && matches!(gift.to, DocumentAudience::All { .. });
             gift.at == at && (gift.to == to || for_all || is_heard)
         };
         if self.gifts.iter().any(is_same) {
@@ -184,7 +184,7 @@ impl DocumentOutbox {
             return;
         }
         let has = match to {
-            ExchangeAudience::All { but } if self.is_scarce => but.into_iter().collect(),
+            DocumentAudience::All { but } if self.is_scarce => but.into_iter().collect(),
             _ => vec![],
         };
         self.gifts.push(OutboxFrame { at, to, is_urgent, why, has });
@@ -200,7 +200,7 @@ impl DocumentOutbox {
     ) {
         let is_scarce = self.is_scarce;
         self.gifts.retain_mut(|gift| {
-            if gift.at != at || !matches!(gift.to, ExchangeAudience::All { .. }) {
+            if gift.at != at || !matches!(gift.to, DocumentAudience::All { .. }) {
                 return true;
             }
             gift.has.push(by);
@@ -249,7 +249,7 @@ impl DocumentOutbox {
         self.gifts.retain(|gift| {
             // Frames that all neighbours hear may go together, whatever neighbour brought them.
             let is_for_all =
-                |to: ExchangeAudience| is_scarce && matches!(to, ExchangeAudience::All { .. });
+                |to: DocumentAudience| is_scarce && matches!(to, DocumentAudience::All { .. });
             let is_alike = gift.to == first.to || is_for_all(gift.to) && is_for_all(first.to);
             let is_alike = is_alike && gift.is_urgent == first.is_urgent;
             let is_ours = store.group_at(gift.at) == Some(group);
@@ -262,7 +262,7 @@ impl DocumentOutbox {
                 return true;
             }
             if gift.to != to {
-                to = ExchangeAudience::All { but: None };
+                to = DocumentAudience::All { but: None };
             }
             given += 1;
             false

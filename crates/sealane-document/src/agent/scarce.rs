@@ -4,7 +4,7 @@
 use sealane_seal::Slot;
 
 use super::outbox::OutboxMessage;
-use super::{DocumentAgent, ExchangeAudience};
+use super::{DocumentAgent, DocumentAudience};
 use crate::limits::MAX_OVERVIEW_DOUBLINGS;
 
 /// When the next overview is due.
@@ -70,7 +70,7 @@ impl DocumentAgent {
         }
         for group in self.told_groups() {
             self.outbox
-                .say(OutboxMessage::Overview { to: ExchangeAudience::All { but: None }, group });
+                .say(OutboxMessage::Overview { to: DocumentAudience::All { but: None }, group });
         }
     }
 

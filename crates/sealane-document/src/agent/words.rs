@@ -5,7 +5,7 @@ use sealane_seal::Slot;
 
 use super::outbox::{ForwardReason, OutboxMessage, OutboxStep};
 use super::{
-    DocumentAgent, DocumentNeighbour, ExchangeAudience, ExchangeMessage, NO_GROUP, OutboxScope,
+    DocumentAgent, DocumentAudience, DocumentNeighbour, ExchangeMessage, NO_GROUP, OutboxScope,
 };
 use crate::entry::{FrameDigest, RegisterEntry};
 use crate::exchange::{self, OverviewDiff};
@@ -61,7 +61,7 @@ impl DocumentAgent {
         let most = self.outbox.message_bytes();
         match words {
             OutboxMessage::Overview { to, group } => {
-                let is_for_all = matches!(to, ExchangeAudience::All { .. });
+                let is_for_all = matches!(to, DocumentAudience::All { .. });
                 if is_for_all && !self.has_others() {
                     return;
                 }
@@ -80,7 +80,7 @@ impl DocumentAgent {
                 let is_opened = is_member && self.readers.contains_key(&group);
                 let parts = exchange::inventory(registers, &origins, most).into_iter();
                 let parts = parts.map(|part| exchange::as_seen(part, is_opened)).collect();
-                self.outbox.put_said(ExchangeAudience::One(to), group, parts);
+                self.outbox.put_said(DocumentAudience::One(to), group, parts);
             }
         }
     }
@@ -133,8 +133,8 @@ impl DocumentAgent {
         marks.retain(|mark| peer.may_give(*mark));
         let to = match self.outbox.is_scarce {
             // Others may lack the same.
-            true => ExchangeAudience::All { but: None },
-            false => ExchangeAudience::One(to),
+            true => DocumentAudience::All { but: None },
+            false => DocumentAudience::One(to),
         };
         for at in marks.into_iter().filter_map(|mark| self.store.place(group, mark)) {
             self.outbox.give(at, to, self.store.is_urgent(at), ForwardReason::Lacking);

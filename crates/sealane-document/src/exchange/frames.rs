@@ -1,6 +1,6 @@
 //! Frames that are handed on, in one message.
 
-use sealane_frame::{GroupTag, PeerTag, RELAY_BYTES};
+use sealane_frame::{GroupTag, PeerTag, RELAY_BYTES, hop_bytes};
 use sealane_message::bytes::put_leb128;
 
 use super::brief::{brief, whole_form};
@@ -42,7 +42,7 @@ pub fn read_frames(group: GroupTag, message: &[u8]) -> Result<Vec<Vec<u8>>, Exch
             return Err(ExchangeError::Order);
         }
         let bytes = input.bytes(bytes)?;
-        let mut frame = relay_bytes().to_vec();
+        let mut frame = KEPT_HOPS.to_vec();
         match head & 1 == 1 {
             true => frame.extend(bytes),
             false => frame.extend(whole_form(group, bytes)?),
@@ -53,9 +53,4 @@ pub fn read_frames(group: GroupTag, message: &[u8]) -> Result<Vec<Vec<u8>>, Exch
 }
 
 /// To everybody, from nobody, no hops: as a frame is kept.
-pub(crate) fn relay_bytes() -> [u8; RELAY_BYTES] {
-    let all = PeerTag::BROADCAST.to_bytes().into_iter().chain(PeerTag::NOBODY.to_bytes());
-    let mut bytes = [0; RELAY_BYTES];
-    bytes.iter_mut().zip(all).for_each(|(byte, value)| *byte = value);
-    bytes
-}
+pub(crate) const KEPT_HOPS: [u8; RELAY_BYTES] = hop_bytes(PeerTag::BROADCAST, PeerTag::NOBODY, 0);

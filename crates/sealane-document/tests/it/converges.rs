@@ -3,36 +3,15 @@
 use crate::shared::entries::{TYPES, all, entry, holding, slot, stamp};
 use sealane_document::exchange::{differing, digest, inventory, lacks, overview};
 use sealane_document::{RegisterEntry, RegisterSet};
+use sealane_testing::SeededRandom;
 
 /// Machines in eight rows, each of which hears its own row and the next ones.
 const ROWS: [usize; 20] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
 /// Bytes that a message of a small radio carries.
 const MAX_BYTES: usize = 222;
 
-/// Numbers that a seed decides (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// Whether a transmission is lost: three of ten are.
-    fn loses(&mut self) -> bool {
-        self.below(10) < 3
-    }
-}
-
 struct Team {
-    random: Random,
+    random: SeededRandom,
     machines: Vec<RegisterSet>,
     /// The digest of each machine for its hello, until it takes something.
     digests: Vec<Option<[u8; 8]>>,
@@ -44,9 +23,14 @@ struct Team {
 }
 
 impl Team {
+    /// Whether a transmission is lost: three of ten are.
+    fn loses(&mut self) -> bool {
+        self.random.below(10) < 3
+    }
+
     fn new(seed: u64) -> Self {
         Self {
-            random: Random(seed),
+            random: SeededRandom::new(seed),
             machines: vec![RegisterSet::new(); ROWS.len()],
             digests: vec![None; ROWS.len()],
             counters: vec![0; ROWS.len()],
@@ -86,18 +70,18 @@ impl Team {
         let mut messages = 1;
         for to in self.neighbours(from) {
             let same = self.digest(from) == self.digest(to);
-            if self.random.loses() || same {
+            if self.loses() || same {
                 continue;
             }
             for message in overview(&self.machines[to], 3, MAX_BYTES) {
                 messages += 1;
-                if self.random.loses() {
+                if self.loses() {
                     continue;
                 }
                 let origins = differing(&self.machines[from], &message).unwrap();
                 for held in inventory(&self.machines[from], &origins, MAX_BYTES) {
                     messages += 1;
-                    if self.random.loses() {
+                    if self.loses() {
                         continue;
                     }
                     let lacking = lacks(&self.machines[to], &held).unwrap();
@@ -106,7 +90,7 @@ impl Team {
                     for entry in lacking {
                         // Some come twice.
                         let copies = 1 + usize::from(self.random.below(10) == 0);
-                        if !self.random.loses() {
+                        if !self.loses() {
                             for _ in 0..copies {
                                 self.take(from, entry.clone());
                             }

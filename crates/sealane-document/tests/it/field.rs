@@ -3,8 +3,9 @@
 pub(crate) mod net;
 
 use sealane_mesh::{MeshMedium, MeshSpan};
+use sealane_testing::SeededRandom;
 
-use net::{Link, Net, Random};
+use net::{Link, Net};
 
 /// Eight rows: seven hops from the first to the last.
 pub(crate) const ROWS: [usize; 20] = [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 6, 7, 7];
@@ -227,7 +228,7 @@ struct Gossip {
 /// it, until all hold all. Frames, loss and neighbours are the same. Of a frame in parts all parts
 /// have to come.
 fn gossip(net: &Net, lengths: &[usize], medium: MeshMedium, seed: u64) -> Gossip {
-    let mut random = Random(seed);
+    let mut random = SeededRandom::new(seed);
     // The bytes that the compact form has around a message, without the bytes of relays.
     let unit = |frame: usize| frame - 17 + 27;
     let parts = |frame: usize| unit(frame).div_ceil(medium.mtu);

@@ -8,8 +8,9 @@ use sealane_document::{
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_message::DataType;
 use sealane_seal::{Binding, Class, Epoch, Sealer, SenderContext, Slot};
+use sealane_testing::SeededRandom;
 
-use crate::field::net::{Random, Team, class_of, seal, stranger};
+use crate::field::net::{Team, class_of, seal, stranger};
 use crate::team::{GROUP, group, peer};
 use crate::victim::{BODY, Victim, as_class, message_of};
 
@@ -420,7 +421,7 @@ fn what_a_neighbour_makes_up_never_panics_and_stays_within_the_quotas() {
     let relay = DocumentStore::in_memory(ShelfKeeper::Relay, quota).unwrap();
     let mut relay = DocumentAgent::new(Slot::new(1).unwrap(), relay, 200);
     relay.set_strangers(vec![stranger(20, Epoch(1))]);
-    let mut random = Random(7);
+    let mut random = SeededRandom::new(7);
     let by = |slot: u64| DocumentNeighbour {
         slot: Slot::new(slot as u16 % 20).unwrap(),
         tag: peer(9),

@@ -7,11 +7,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use sealane_message::hex::encode as hex;
 use zeroize::Zeroizing;
 
 use crate::crypto::{NONCE_BYTES, open_box, random, seal_box};
 use crate::limits::MAX_GROUP_FILE_BYTES;
-use crate::roster::hex;
 use crate::wire::{GroupFieldReader, begin};
 use crate::{Error, GroupDocument};
 

@@ -1,7 +1,6 @@
 //! The effect of a notice on a member's state.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use sealane_frame::{FrameKind, FrameView, open_stored};
 use sealane_seal::limits::MAX_EPOCHS_AHEAD;
@@ -16,7 +15,7 @@ use crate::order::{GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
 use crate::removal::RemovalNotice;
 use crate::renewal::VerifiedRenewal;
 use crate::state::{GroupState, NewestHeartbeat};
-use crate::{Error, GroupChange, GroupDocument, GroupNotice};
+use crate::{Error, GroupChange, GroupDocument, GroupNotice, now_ms};
 
 /// A notice that the authority, or its beater, has signed.
 pub(super) enum VerifiedNotice<'a> {
@@ -453,10 +452,4 @@ fn renew(
 fn gone(state: &GroupState, roster: &crate::GroupRoster) -> Vec<Slot> {
     let stays = |slot| roster.entry(slot).is_some_and(|entry| entry.removed.is_none());
     state.roster.members().map(|entry| entry.slot).filter(|slot| !stays(*slot)).collect()
-}
-
-/// Milliseconds since 1970-01-01 UTC, by this machine's clock.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@
 use sealane_frame::{FrameBuf, FrameKind, HeaderFields, Priority};
 use sealane_seal::{Binding, Class, Epoch, EpochSecret, Slot};
 
-use super::apply::{self, now_ms};
+use super::apply;
 use super::control_topic;
 use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::crypto::random;
@@ -13,6 +13,7 @@ use crate::invitation::{self, PastSecrets};
 use crate::limits::{MAX_HEAL_CARDS, MAX_ORDER_MARKS};
 use crate::marks::RemovalMark;
 use crate::notice::GroupHeartbeat;
+use crate::now_ms;
 use crate::order::{GroupOrder, RekeyOrder, SecretWraps};
 use crate::renewal::RenewalPlan;
 use crate::roster::peer_tag;

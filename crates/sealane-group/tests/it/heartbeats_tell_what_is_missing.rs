@@ -3,7 +3,7 @@
 //!
 //! Most heartbeats here are made by hand, as `spec/group.md` has them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 
@@ -12,14 +12,11 @@ use sealane_group::{
     EpochSource, Error, GroupChange, GroupHeartbeat, GroupMember, GroupNotice, NewGroup,
 };
 use sealane_seal::{Epoch, GroupId};
+use sealane_testing::now_ms;
 
 const TEN_YEARS_MS: u64 = 10 * 365 * 86_400_000;
 /// The age that the charter allows here.
 const ALLOWED_MS: u64 = 60_000;
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().try_into().unwrap()
-}
 
 /// Somebody who may make heartbeats, or not.
 struct Beater(Ed25519KeyPair);

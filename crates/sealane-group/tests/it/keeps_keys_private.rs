@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::shared::{Place, forward_secret, join, named, open, seal};
 use sealane_group::{EpochSource, Error, Identity, KeyFolder, NewGroup, seal_to};
 use sealane_seal::Class;
+use sealane_testing::files_below;
 
 fn modes(folder: &Path) {
     let about = fs::metadata(folder).unwrap();
@@ -18,14 +19,8 @@ fn modes(folder: &Path) {
 }
 
 fn contains(folder: &Path, bytes: &[u8]) -> bool {
-    fs::read_dir(folder).unwrap().any(|entry| {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            contains(&path, bytes)
-        } else {
-            fs::read(&path).unwrap().windows(bytes.len()).any(|window| window == bytes)
-        }
-    })
+    let holds = |file: &Vec<u8>| file.windows(bytes.len()).any(|window| window == bytes);
+    files_below(folder).values().any(holds)
 }
 
 #[test]

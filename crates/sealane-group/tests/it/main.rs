@@ -19,7 +19,5 @@ mod refuses_other_versions;
 mod unsigned_evidence_does_nothing;
 mod waits_for_its_part;
 
-/// File systems that are mounted for a test.
-mod mounted;
 /// Modules that several of them use.
 mod shared;

@@ -11,7 +11,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::mounted::{self, Mounted};
 use crate::shared::{Place, apply, clone, copy, invite, join, named, reopen, seal};
 use sealane_frame::{FrameBuf, FrameView};
 use sealane_group::{
@@ -19,6 +18,7 @@ use sealane_group::{
     PastSecrets,
 };
 use sealane_seal::{Class, Epoch};
+use sealane_testing::{MountedDisk, require_mounts};
 
 /// The owner of the counters: with the class, everything that a key derives from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -374,12 +374,12 @@ fn a_process_that_forks() {
 #[test]
 #[ignore = "lab: needs root (mounted file systems)"]
 fn a_disk_that_is_put_back() {
-    mounted::require();
+    require_mounts();
     let place = Place::new();
     let image = place.path("image");
-    mounted::make_image(&image, 16 << 20);
+    MountedDisk::make_image(&image, 16 << 20);
     {
-        let mounted = Mounted::image(&image, place.path("mounted"));
+        let mounted = MountedDisk::new(&image, place.path("mounted"));
         let keys = KeyFolder::create(&mounted.folder.join("base"), "base", None).unwrap();
         let mut base = keys.new_group("fleet", NewGroup::default()).unwrap();
         let keys = KeyFolder::create(&mounted.folder.join("car"), "car", None).unwrap();
@@ -391,7 +391,7 @@ fn a_disk_that_is_put_back() {
         // A copy of the very same disk: a loop device may still hold the one before.
         let put_back = place.path(&format!("image.{at}"));
         fs::copy(&image, &put_back).unwrap();
-        let mounted = Mounted::image(&put_back, place.path(&format!("mounted.{at}")));
+        let mounted = MountedDisk::new(&put_back, place.path(&format!("mounted.{at}")));
         let runs = seals(&mounted.folder.join("car"));
         // The authority, too: it gives other orders under the same numbers.
         let orders = told(start(process(&mounted.folder.join("base"), "rotate")));
@@ -406,10 +406,10 @@ fn a_disk_that_is_put_back() {
 #[test]
 #[ignore = "lab: needs root (mounted file systems)"]
 fn containers_of_one_image() {
-    mounted::require();
+    require_mounts();
     let place = Place::new();
     let _group = group(&place);
-    let both = ["one", "two"].map(|name| Mounted::over(&place.path("car"), place.path(name)));
+    let both = ["one", "two"].map(|name| MountedDisk::over(&place.path("car"), place.path(name)));
     let mut used = Used::default();
     for _ in 0..2 {
         let all = both.each_ref().map(|one| start(process(&one.folder, "seal")));
@@ -434,7 +434,7 @@ fn deployed(host: &str, folder: &Path, what: &str) -> Child {
 #[test]
 #[ignore = "lab: needs root (namespaces of a container)"]
 fn a_container_that_is_deployed_again_under_another_name() {
-    mounted::require();
+    require_mounts();
     let place = Place::new();
     let folder = place.path("base");
     let mut used = Used::default();

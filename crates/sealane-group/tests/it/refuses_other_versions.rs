@@ -9,6 +9,7 @@ use sealane_group::{
     EpochSource, Error, GroupDocument, GroupNotice, IdentityCard, KeyFolder, NewGroup, examine,
     read_orders, seal_to, write_orders,
 };
+use sealane_testing::unhex;
 
 /// The same document in other versions than its own, which stands behind four letters.
 fn versions(document: &[u8], at: usize) -> Vec<(u8, Vec<u8>)> {
@@ -178,9 +179,4 @@ fn members_slot() -> sealane_seal::Slot {
 
 fn base_backup(place: &Place) -> Vec<u8> {
     KeyFolder::open(&place.path("base"), None).unwrap().backup(None).unwrap().to_vec()
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
-    (0..text.len()).step_by(2).map(byte).collect()
 }

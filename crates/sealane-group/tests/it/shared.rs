@@ -1,10 +1,8 @@
 //! Key folders and groups for tests.
 #![allow(dead_code, unreachable_pub)]
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use sealane_frame::{FrameBuf, FrameError, open_stored};
 use sealane_group::{
@@ -12,6 +10,7 @@ use sealane_group::{
     IssuedInvitation, KeyFolder, NewGroup, PastSecrets,
 };
 use sealane_seal::{Binding, Class, History, Opener};
+pub use sealane_testing::{copy_folder as copy, files_below as files};
 use tempfile::TempDir;
 
 pub struct Place {
@@ -115,20 +114,6 @@ pub fn named<T>(outcome: Result<T, Error>) -> &'static str {
     error.info().name
 }
 
-/// A program that must succeed, and what it says.
-pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// `cp -a`.
-pub fn copy(from: &Path, to: &Path) {
-    run("cp", &["-a", from.to_str().unwrap(), to.to_str().unwrap()]);
-}
-
 /// A copy that no witness tells from the folder, as that of a whole machine: of the same files, by
 /// other names. What either writes the other does not see.
 pub fn clone(from: &Path, to: &Path) {
@@ -141,20 +126,6 @@ pub fn clone(from: &Path, to: &Path) {
             fs::hard_link(entry.path(), target).unwrap();
         }
     }
-}
-
-/// Every file below a folder.
-pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.insert(path.clone(), fs::read(&path).unwrap());
-        }
-    }
-    found
 }
 
 /// The state that a folder keeps of its group, without what the file says of itself.

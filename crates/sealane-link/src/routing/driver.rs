@@ -1,7 +1,6 @@
 //! The thread that owns the machine: what comes to it, and what it wants done.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +11,12 @@ use sealane_mesh::{
 };
 
 use super::found::LinkNeighbour;
-use super::frames::{interface, is_full, own_frame};
+use super::frames::{interface, is_full};
 use super::load::RadioLoad;
+use super::places::{LinkPlace, NeighbourPlaces};
 use super::{
-    AirTimeSpent, FoundNeighbour, IntakeNext, LocalInput, RouteStatus, RoutingFound,
-    RoutingNeighbour, RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask, RoutingWay, leg,
+    AirTimeSpent, FoundNeighbour, IntakeNext, RouteStatus, RoutingFound, RoutingNeighbour,
+    RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask, RoutingWay,
 };
 use crate::address::LinkAddress;
 use crate::config::Config;
@@ -26,7 +26,7 @@ use crate::limits::{MAX_SEND_WAIT_MS, ROUTING_TURN_MS};
 use crate::link::{LinkReady, RelayLink, SentBytes};
 use crate::outlet::LinkOutlet;
 use crate::relay::{RelayArrival, RelayShared};
-use crate::table::{NeighbourIndex, RelayTable};
+use crate::table::RelayTable;
 use crate::{LinkConfig, LinkError};
 
 /// The machine at work.
@@ -39,12 +39,7 @@ pub(crate) struct RoutingDriver {
     /// How busy the channels of radios are, by link.
     loads: BTreeMap<usize, RadioLoad>,
     outlet: LinkOutlet,
-    /// Names addresses for the machine: nobody can find two of one name.
-    names: RandomState,
-    /// The addresses of neighbours, by name.
-    addresses: BTreeMap<u64, LinkPlace>,
-    /// The sender of the unit that is taken at present.
-    current: Option<(u64, LinkPlace)>,
+    places: NeighbourPlaces,
     /// The neighbours and ways that the data path's table knows.
     found: RoutingFound,
     /// The table whose sources the machine carries.
@@ -55,13 +50,6 @@ pub(crate) struct RoutingDriver {
     told: MeshTime,
     status: RoutingStatus,
     unit: Vec<u8>,
-}
-
-/// An address on a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct LinkPlace {
-    link: usize,
-    address: LinkAddress,
 }
 
 /// How soon after what was heard the table follows, at the latest.
@@ -121,9 +109,7 @@ impl RoutingDriver {
             links: Arc::clone(links),
             configs: configs.to_vec(),
             outlet,
-            names: RandomState::new(),
-            addresses: BTreeMap::new(),
-            current: None,
+            places: NeighbourPlaces::default(),
             found: RoutingFound::default(),
             version: None,
             is_stale: true,
@@ -168,42 +154,17 @@ impl RoutingDriver {
         match task {
             RoutingTask::Heard { link, from, unit } => {
                 self.note_load(link, unit.len());
-                let at = LinkPlace { link, address: from };
-                // The machine knows addresses by a keyed hash. A stranger cannot choose an address
-                // that collides with a neighbour's.
-                let name = self.names.hash_one(at);
-                self.current = Some((name, at));
-                let from = sealane_mesh::MeshAddress(name);
+                let from = self.places.hear(LinkPlace { link, address: from });
                 let interface = interface(link);
-                self.mesh.take(now, MeshInput::Heard { interface, from, unit: &unit });
+                self.mesh.take(now, MeshInput::Heard { interface, from, unit: (&*unit).into() });
                 self.is_stale = true;
             }
-            RoutingTask::Data { frame } => self.mesh.take(now, MeshInput::Data { frame: &frame }),
-            RoutingTask::Came { source, frames } => {
-                self.mesh.take(now, MeshInput::Came { source, frames });
-            }
-            RoutingTask::Went { leg, frames } => {
-                self.mesh.take(now, MeshInput::Went { leg, frames })
-            }
-            RoutingTask::Local(LocalInput::Data(frame)) => self.originate(&frame),
-            RoutingTask::Local(LocalInput::Keep(group)) => {
-                self.mesh.take(now, MeshInput::Keep(group))
-            }
-            RoutingTask::Local(LocalInput::Forget(group)) => {
-                self.mesh.take(now, MeshInput::Forget(group))
-            }
-            RoutingTask::Local(LocalInput::Notice { group, notice }) => {
-                self.mesh.take(now, MeshInput::Notice { group, notice: &notice });
-            }
-            RoutingTask::Local(LocalInput::Digest(digest)) => {
-                self.mesh.take(now, MeshInput::Digest { digest });
-            }
-            RoutingTask::Local(LocalInput::Documents { to, urgency, message }) => {
-                self.mesh.take(now, MeshInput::Documents { to, urgency, message: &message });
-                self.routing.documents.set(1, &self.mesh);
-            }
-            RoutingTask::Local(LocalInput::Trace { to, number }) => {
-                self.mesh.take(now, MeshInput::Trace { to, number });
+            RoutingTask::Mesh(input) => {
+                let is_documents = matches!(input, MeshInput::Documents { .. });
+                self.mesh.take(now, input);
+                if is_documents {
+                    self.routing.documents.set(1, &self.mesh);
+                }
             }
             RoutingTask::Rekey(rekeyed) => {
                 let outcome = self.mesh.rekey(now, *rekeyed);
@@ -268,28 +229,8 @@ impl RoutingDriver {
             self.outlet.tally.drop(why, 1);
         }
         self.routing.documents.set(0, &self.mesh);
-        self.remember_current();
-    }
-
-    /// Keeps the address of whoever sent what was taken last, if that is a neighbour now.
-    fn remember_current(&mut self) {
-        let Some((name, at)) = self.current.take() else { return };
-        // An address is kept only after the mesh accepted its sender. Strangers, who can be
-        // endless, leave nothing behind.
-        if self.addresses.contains_key(&name) {
-            return;
-        }
-        let mut all = self.mesh.neighbours().into_iter();
-        if all.any(|one| one.address.0 == name) {
-            self.addresses.insert(name, at);
-        }
-    }
-
-    fn address(&self, name: sealane_mesh::MeshAddress) -> Option<LinkPlace> {
-        // The machine may answer a sender that is no neighbour yet. Its address is known only
-        // during this turn.
-        let current = self.current.filter(|(current, _)| *current == name.0).map(|(_, at)| at);
-        current.or_else(|| self.addresses.get(&name.0).copied())
+        let mesh = &self.mesh;
+        self.places.end_turn(|name| mesh.neighbours().iter().any(|one| one.address == name));
     }
 
     /// Sends a unit of the machine. Over wires frames to everybody go by the data path.
@@ -304,7 +245,7 @@ impl RoutingDriver {
         }
         let to = match to {
             UnitReceiver::Everybody => None,
-            UnitReceiver::Neighbour(name) => match self.address(name) {
+            UnitReceiver::Neighbour(name) => match self.places.of(name) {
                 Some(at) => Some(at.address),
                 None => return self.outlet.tally.drop(DropReason::NoRoute, 1),
             },
@@ -425,48 +366,6 @@ impl RoutingDriver {
         }
     }
 
-    /// Sends a frame of local code: by the data path's table over wires, by the machine over
-    /// radios.
-    fn originate(&mut self, frame: &[u8]) {
-        let table = self.shared.table();
-        let Ok(view) = sealane_frame::FrameView::parse(frame) else {
-            return self.outlet.tally.drop(DropReason::Malformed, 1);
-        };
-        let header = *view.header();
-        let to = header.destination();
-        if to == PeerTag::BROADCAST {
-            if self.routing.has_radio {
-                self.mesh.take(self.now(), MeshInput::Data { frame });
-            }
-            let mut copy = own_frame(frame, table.own());
-            if let Err(why) = self.flood(&table, &mut copy) {
-                self.outlet.tally.drop(why, 1);
-            }
-            return;
-        }
-        let member = table.member(to);
-        let via = member.and_then(|member| member.via);
-        let Some(next) = via.and_then(|via: NeighbourIndex| table.neighbour(via)) else {
-            return self.outlet.tally.drop(DropReason::NoRoute, 1);
-        };
-        let is_reported = member.is_some_and(|member| member.is_reported);
-        let leg = is_reported.then(|| leg(next.link, next.tag, &header));
-        // The mesh counts what leaves by a radio itself, so that no leg is reported for it here.
-        if next.is_radio {
-            return self.mesh.take(self.now(), MeshInput::Data { frame });
-        }
-        let mut copy = own_frame(frame, table.own());
-        let passed = FrameAtHop::parse(&mut copy, table.own());
-        if passed.and_then(|at| at.pass_on(next.tag)).is_err() {
-            return self.outlet.tally.drop(DropReason::HopLimit, 1);
-        }
-        self.outlet.tally.forwarded.add(1, copy.len());
-        self.outlet.send(next, &copy, copy.len());
-        if let Some(leg) = leg {
-            self.mesh.take(self.now(), MeshInput::Went { leg, frames: 1 });
-        }
-    }
-
     /// Has the data path's table and the status follow what the machine has found.
     fn refresh(&mut self) {
         let now = self.now();
@@ -505,13 +404,11 @@ impl RoutingDriver {
 
     fn look(&mut self) -> RoutingFound {
         let all = self.mesh.neighbours();
-        // The map follows the mesh's neighbours, whose number is bounded, and so has the same
-        // bound.
-        self.addresses.retain(|name, _| all.iter().any(|one| one.address.0 == *name));
+        self.places.keep(|name| all.iter().any(|one| one.address == name));
         let mut found = RoutingFound::default();
         // A neighbour without a cost is heard one way only. Frames sent to it would vanish.
         for one in all.iter().filter(|one| one.cost.is_some()) {
-            let Some(at) = self.addresses.get(&one.address.0) else { continue };
+            let Some(at) = self.places.of(one.address) else { continue };
             let (slot, link, address) = (one.slot.number(), at.link, at.address);
             found.neighbours.push(FoundNeighbour { slot, tag: one.tag, link, address });
         }
@@ -535,7 +432,7 @@ impl RoutingDriver {
             slot: one.slot,
             tag: one.tag,
             link: link(one.interface),
-            address: self.addresses.get(&one.address.0).map(|at| at.address),
+            address: self.places.of(one.address).map(|at| at.address),
             heard: one.heard,
             told: one.told,
             round_trip: one.round_trip,

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use sealane_frame::PeerTag;
 use sealane_mesh::InterfaceId;
 
 /// The interface that a link is to the machine.
@@ -12,13 +11,4 @@ pub(super) fn interface(link: usize) -> InterfaceId {
 
 pub(super) fn is_full(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
-}
-
-/// A frame of this machine, as one that it brings itself.
-pub(super) fn own_frame(frame: &[u8], own: PeerTag) -> Vec<u8> {
-    let mut frame = frame.to_vec();
-    if let Some(next_hop) = frame.get_mut(..8) {
-        next_hop.copy_from_slice(&own.to_bytes());
-    }
-    frame
 }

@@ -4,27 +4,23 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use sealane_frame::PeerTag;
-use sealane_mesh::{Rekeyed, RouteLeg};
+use sealane_mesh::{MeshInput, Rekeyed};
 
-use super::LocalInput;
 use crate::address::LinkAddress;
 use crate::counters::DropReason;
 use crate::limits::MAX_MESH_WAITING;
 
-/// A task of the machine.
+/// A task of the thread that owns the machine.
+///
+/// Two variants are no [`MeshInput`]. The mesh knows a neighbour by a keyed hash of its address, so
+/// that the thread keeps the address itself to answer it. And [`sealane_mesh::Mesh::rekey`] gives
+/// back an error, which the status shows.
 #[derive(Debug)]
 pub(crate) enum RoutingTask {
     /// A unit came.
     Heard { link: usize, from: LinkAddress, unit: Box<[u8]> },
-    /// A frame is to leave by a radio.
-    Data { frame: Box<[u8]> },
-    /// Frames have come to this gateway by wires.
-    Came { source: PeerTag, frames: u16 },
-    /// Frames have gone on to a gateway by wires.
-    Went { leg: RouteLeg, frames: u16 },
-    /// Local code has something for it.
-    Local(LocalInput),
+    /// All other inputs, as the mesh takes them.
+    Mesh(MeshInput<'static>),
     /// The group's keys are others.
     Rekey(Box<Rekeyed>),
 }
@@ -137,12 +133,12 @@ mod tests {
     use super::*;
 
     fn data(number: u8) -> RoutingTask {
-        RoutingTask::Data { frame: Box::new([number]) }
+        RoutingTask::Mesh(MeshInput::Data { frame: vec![number].into() })
     }
 
     fn number(next: IntakeNext) -> u8 {
         match next {
-            IntakeNext::Task(RoutingTask::Data { frame }) => frame[0],
+            IntakeNext::Task(RoutingTask::Mesh(MeshInput::Data { frame })) => frame[0],
             other => panic!("{other:?}"),
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use sealane_frame::{Header, PeerTag};
-use sealane_mesh::{InterfaceId, RouteLeg};
+use sealane_mesh::{InterfaceId, MeshInput, RouteLeg};
 
 use super::{IntakeLane, RoutingShared, RoutingTask};
 
@@ -61,7 +61,9 @@ impl LegCounts {
         // next hop that has done its work.
         self.frames = 0;
         for (leg, frames) in self.others.drain().chain(self.last.take()) {
-            let _ = routing.intake.put(IntakeLane::Data, RoutingTask::Went { leg, frames });
+            let _ = routing
+                .intake
+                .put(IntakeLane::Data, RoutingTask::Mesh(MeshInput::Went { leg, frames }));
         }
     }
 }

@@ -15,17 +15,9 @@ use sealane_mesh::limits::MAX_KEPT_FRAMES;
 use sealane_mesh::{HelloMessage, MeshProvision};
 use sealane_message::DataType;
 use sealane_seal::Slot;
+use sealane_testing::until;
 
 use crate::stage::{Maker, card, group, tag};
-
-/// Hellos come once a second, and later on a machine that has much else to do.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "not so: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 /// Machines on the link of this number are gateways.
 const GATEWAYS: u32 = 900;
@@ -113,13 +105,13 @@ impl Machined {
     }
 
     fn wait_for(&self, slots: &[u16]) {
-        wait_until("all are reached", || slots.iter().all(|slot| self.reaches(*slot)));
+        until("all are reached", || slots.iter().all(|slot| self.reaches(*slot)));
     }
 
     /// Sends a frame again and again until it has come to somebody.
     fn send_until(&self, maker: &mut Maker, to: PeerTag, mut is_there: impl FnMut() -> bool) {
         let mut port = self.relay.port();
-        wait_until("it has come", || {
+        until("it has come", || {
             let fields = HeaderFields { next_hop: PeerTag::BROADCAST, ..maker.fields(to) };
             let mut frame = maker.seal(&fields, b"over there");
             port.push(&mut frame);
@@ -192,10 +184,10 @@ fn a_neighbour_on_a_radio_keeps_a_few_frames_of_one_that_sleeps_and_the_urgent_o
         port.flush();
     }
     // A hello may come while they are sent: then as many more are kept.
-    wait_until("most had no room", || dropped() - dropped_before >= COUNT as u64 / 2);
+    until("most had no room", || dropped() - dropped_before >= COUNT as u64 / 2);
     let urgent = DataType::EMERGENCY.number() as u8;
     let has_come = || leaf.came.lock().iter().any(|frame| frame[21] == urgent);
-    wait_until("the urgent one comes with a hello", has_come);
+    until("the urgent one comes with a hello", has_come);
     let came = leaf.came.lock().len() - came_before;
     assert!(came <= COUNT / 2, "{came} of {COUNT} frames were kept");
 }
@@ -220,7 +212,7 @@ fn who_sends_by_a_radio_and_who_hears_it_say_in_their_hellos_that_it_is_busy() {
     one.wait_for(&[1]);
     let (mut port, mut maker) = (one.relay.port(), Maker::new(0));
     let (mut inbox, mut busy) = (LinkInbox::new(), HashSet::new());
-    wait_until("both say that it is busy", || {
+    until("both say that it is busy", || {
         for _ in 0..20 {
             let fields = HeaderFields { next_hop: PeerTag::BROADCAST, ..maker.fields(tag(1)) };
             port.push(&mut maker.seal(&fields, &[7; 100]));
@@ -251,9 +243,9 @@ fn leaves_a_black_hole(stage: &Stage, sender: &Machined, chooser: &Machined) {
     let hole = stage.start_with(1, None, &[(202, "wire"), (402, "wire")], &[]);
     let gateway = stage.start(3, Some(1), &[(401, "wire"), (501, "wire"), (GATEWAYS, "wire")]);
     let other = stage.start(5, Some(2), &[(GATEWAYS + 1, "wire")]);
-    wait_until("the way by the hole", || via(chooser, 3) == Some(1));
+    until("the way by the hole", || via(chooser, 3) == Some(1));
     let honest = stage.start(2, None, &[(302, "wire"), (502, "wire")]);
-    wait_until("the other way", || honest.reaches(3) && honest.reaches(chooser.slot()));
+    until("the other way", || honest.reaches(3) && honest.reaches(chooser.slot()));
     let has_come = |from: u8| {
         let came = gateway.came.lock();
         came.iter().any(|frame| frame[27..35] == tag(from).to_bytes())
@@ -269,7 +261,7 @@ fn leaves_a_black_hole(stage: &Stage, sender: &Machined, chooser: &Machined) {
         has_come(0)
     });
     println!("frames came after {:?}", begun.elapsed());
-    wait_until("the honest way is used", || via(chooser, 3) == Some(2));
+    until("the honest way is used", || via(chooser, 3) == Some(2));
     assert!(hole.relay.tally().dropped(DropReason::UnknownSource) > 8, "{:?}", hole.relay.tally());
 }
 
@@ -326,11 +318,11 @@ fn what_is_for_the_mesh_and_no_message_of_it_is_dropped_by_name() {
     let mut unit = Maker::new(1).frame(PeerTag::BROADCAST, &[1; 40]);
     let send = |unit: &[u8]| assert!(other.send(at, unit, unit.len()).stopped.is_none());
     send(&unit);
-    wait_until("a stranger", || one.relay.tally().dropped(DropReason::Stranger) == 1);
+    until("a stranger", || one.relay.tally().dropped(DropReason::Stranger) == 1);
     (unit[16], unit[18]) = (0, 2);
     unit[23..27].copy_from_slice(&stage.provision.group_tag().to_bytes());
     send(&unit);
-    wait_until("no message", || {
+    until("no message", || {
         let counters = one.status().counters;
         counters.unopened == 1
     });

@@ -1,16 +1,10 @@
 //! Frames go over network cards without IP, in a namespace that a test has to itself.
 
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sealane_frame::{RELAY_BYTES, Reassembly, ReassemblyProgress};
 use sealane_link::{
     Config, DropReason, LinkAddress, LinkConfig, LinkRelay, LinkWire, MemoryNet, RelayLink,
 };
+use sealane_testing::NetSpace;
 
 use crate::relays_in_memory::{link, units};
 use crate::stage::{Maker, card, relay_tag, tag, wait_until};
@@ -18,48 +12,21 @@ use crate::stage::{Maker, card, relay_tag, tag, wait_until};
 const RELAYS_CARD: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const PEERS_CARD: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// A namespace with a cable from `wire` to `peer`, which the calling thread is in.
-struct Space {
-    name: String,
+/// A namespace with a cable from `wire` to `peer`, which the calling thread is in. The threads of
+/// relays that it starts are in it too.
+fn enter() -> NetSpace {
+    let space = NetSpace::new("cable");
+    space.enter();
+    lay_cable(&space);
+    space
 }
 
-impl Space {
-    /// Fails where no namespaces can be made.
-    fn enter() -> Space {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let is_root = rustix::process::geteuid().is_root();
-        assert!(is_root, "this test makes network namespaces: it has to run as root");
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("sealane-link-{}-{number}", std::process::id());
-        ip(&["netns", "add", &name]);
-        let space = Space { name };
-        // Threads of relays that this one starts are in it too.
-        let file = File::open(Path::new("/run/netns").join(&space.name)).unwrap();
-        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-        space.lay_cable();
-        space
-    }
-
-    fn lay_cable(&self) {
-        let mac = |bytes| LinkAddress::Ethernet(bytes).to_string();
-        let (here, there) = (mac(RELAYS_CARD), mac(PEERS_CARD));
-        let cable = ["link", "add", "wire", "address", &here, "type", "veth"];
-        ip(&[&cable[..], &["peer", "name", "peer", "address", &there]].concat());
-        ip(&["link", "set", "wire", "up"]);
-        ip(&["link", "set", "peer", "up"]);
-    }
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "delete", &self.name]).status();
-    }
-}
-
-fn ip(arguments: &[&str]) {
-    let output = Command::new("ip").args(arguments).output().expect("`ip` is missing");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {}: {said}", arguments.join(" "));
+fn lay_cable(space: &NetSpace) {
+    let mac = |bytes| LinkAddress::Ethernet(bytes).to_string();
+    let (here, there) = (mac(RELAYS_CARD), mac(PEERS_CARD));
+    space.ip(&format!("link add wire address {here} type veth peer name peer address {there}"));
+    space.ip("link set wire up");
+    space.ip("link set peer up");
 }
 
 /// A relay with member 0 on a cable, and member 1 in memory.
@@ -67,12 +34,12 @@ struct Setting {
     relay: LinkRelay,
     peer: RelayLink,
     beyond: RelayLink,
-    space: Space,
+    space: NetSpace,
 }
 
 impl Setting {
     fn new(mtu: u16) -> Setting {
-        let space = Space::enter();
+        let space = enter();
         let net = MemoryNet::new();
         let text = format!(
             "version = 1\ntag = \"{own}\"\n\
@@ -151,7 +118,7 @@ fn frames_for_other_cards_are_not_looked_at_and_other_senders_are_strangers() {
     let mut maker = Maker::new(0);
     let frame = maker.frame(tag(1), b"where I am");
     // An address of its own on the same cable: not the neighbour's.
-    ip(&["link", "set", "peer", "address", "02:00:00:00:00:09"]);
+    setting.space.ip("link set peer address 02:00:00:00:00:09");
     let wire = LinkWire::Ethernet("peer".to_owned());
     let stranger = LinkConfig::new("peer", wire, 1500);
     let stranger = RelayLink::open(&stranger, None).unwrap();
@@ -217,10 +184,10 @@ fn a_note_that_the_card_has_filled_with_zeros_is_one() {
 fn an_interface_that_vanishes_is_counted_and_taken_again_when_it_returns() {
     let Setting { relay, peer, beyond, space } = Setting::new(1500);
     let mut maker = Maker::new(0);
-    ip(&["link", "delete", "wire"]);
+    space.ip("link delete wire");
     wait_until("the fault", || relay.tally().dropped(DropReason::LinkFault) > 0);
     drop(peer);
-    space.lay_cable();
+    lay_cable(&space);
     let wire = LinkWire::Ethernet("peer".to_owned());
     let peer = LinkConfig::new("peer", wire, 1500);
     let peer = RelayLink::open(&peer, None).unwrap();
@@ -236,7 +203,7 @@ fn an_interface_that_vanishes_is_counted_and_taken_again_when_it_returns() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn an_interface_that_is_not_there_is_named() {
-    let _space = Space::enter();
+    let _space = enter();
     for (name, said) in [("nowhere", "link l: "), ("lo", "link l: ")] {
         let wire = LinkWire::Ethernet(name.to_owned());
         let config = LinkConfig::new("l", wire, 1500);

@@ -2,8 +2,6 @@
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
 
 use sealane_frame::{FrameBuf, FrameKind, GroupTag, HeaderFields, PeerTag, seal_frame};
 use sealane_link::{Config, DropReason, LinkRelay, RelayCard};
@@ -11,10 +9,10 @@ use sealane_seal::{
     Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer,
     SenderContext, SigningKey, Slot, Suite,
 };
+pub(crate) use sealane_testing::{PATIENCE, loopback_host as host, until as wait_until};
 
 /// Members of the group: the first ones are neighbours.
 const MEMBERS: u8 = 9;
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn group() -> GroupTag {
     GroupTag::from_bytes([0x9a; 4])
@@ -33,13 +31,6 @@ pub(crate) fn relay_tag(number: u8) -> PeerTag {
 pub(crate) fn card() -> RelayCard {
     let members = (0..MEMBERS).map(|slot| (Slot::new(slot.into()).unwrap(), tag(slot)));
     RelayCard::new(group(), Epoch(0), members)
-}
-
-/// A host of the loopback network that no other test has.
-pub(crate) fn host() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(1);
-    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    format!("127.{}.{}.{number}", 1 + process % 250, 1 + process / 250 % 250)
 }
 
 /// A free address of a host.
@@ -150,14 +141,6 @@ pub(crate) fn receive_all(socket: &UdpSocket) -> Vec<Vec<u8>> {
                 return units;
             }
         }
-    }
-}
-
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not so: {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

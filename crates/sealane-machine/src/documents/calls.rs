@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use sealane::documents::{CallName, DocumentAnswer, DocumentQuestion, DocumentValue};
 use sealane::{EmergencyRequest, Value};
 use sealane_codec::document::{decode, encode, to_value};
+use sealane_group::now_ms;
 use sealane_message::DataType;
 use sealane_message::document::{Count, Document, EmergencyCall};
 use sealane_message::event::EventId;
 
 use super::desk::DocumentThreadState;
 use super::{Answered, words};
-use crate::json::{map, now_ms};
+use crate::json::map;
 use crate::{AskRefusal, Result};
 
 /// A member has at most so many counters.

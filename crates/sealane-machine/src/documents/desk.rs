@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use sealane::{Codec, Value};
 use sealane_document::agent::{
-    DocumentGroupKeys, DocumentLeaver, DocumentNeighbour, ExchangeAudience, OriginDuty, OutboxScope,
+    DocumentGroupKeys, DocumentLeaver, DocumentNeighbour, OriginDuty, OutboxScope,
 };
 use sealane_document::limits::kept;
 use sealane_document::{
     DocumentAgent, DocumentCursor, DueDocument, RegisterEntry, class_of, stream_name,
 };
 use sealane_frame::{FrameBuf, FrameView, GroupTag};
-use sealane_group::{EpochSource, GroupMember, GroupSender};
-use sealane_link::{LocalInput, RoutingHandle};
-use sealane_mesh::{MeshOutput, SendUrgency};
+use sealane_group::{EpochSource, GroupMembership, GroupSender, now_ms};
+use sealane_link::RoutingHandle;
+use sealane_mesh::{MeshInput, MeshOutput, SendUrgency};
 use sealane_message::DataType;
 use sealane_message::document::EmergencyCall;
 use sealane_seal::policy::Policy;
@@ -25,10 +25,10 @@ use tokio::sync::mpsc;
 use tracing::warn;
 
 use super::heard::{NeighbourBacklog, speaker};
-use super::thrift::{DocumentPace, PacedWrite};
+use super::thrift::DocumentPace;
 use super::told::told;
 use super::{DocumentTask, SharedDocumentsStatus, StoreFollower};
-use crate::json::{map, now_ms};
+use crate::json::map;
 use crate::limits::{DOCUMENTS_TURN_MS, MAX_DOCUMENTS_UNWATCHED};
 use crate::{AskRefusal, Result};
 
@@ -36,7 +36,7 @@ use crate::{AskRefusal, Result};
 const URGENT_TIME_BYTES: usize = 8;
 /// A member, as the origin of its own documents.
 pub(super) struct OwnOrigin {
-    member: GroupMember,
+    member: GroupMembership,
     sender: GroupSender,
     group: Group,
     tag: GroupTag,
@@ -47,9 +47,9 @@ pub(super) struct OwnOrigin {
 }
 
 impl OwnOrigin {
-    pub(super) fn new(member: GroupMember, policy: Policy) -> Result<OwnOrigin> {
-        let (sender, keys) = (member.sender()?, member.mesh_keys()?);
-        let (group, tag, slot) = (keys.group, keys.tag, keys.slot);
+    pub(super) fn new(member: GroupMembership, policy: Policy) -> Result<OwnOrigin> {
+        let (sender, group) = (member.sender()?, member.group());
+        let (tag, slot) = (member.tag(), member.slot());
         let (orders, leaving) = (None, vec![]);
         Ok(OwnOrigin { member, sender, group, tag, slot, orders, leaving, policy })
     }
@@ -203,14 +203,14 @@ impl DocumentThreadState {
             return Ok(());
         }
         own.sender.follow()?;
-        let rekeyed = own.member.mesh_rekeyed()?;
+        own.member.check_sealing()?;
         own.slot = own.member.slot();
         let keys = DocumentGroupKeys {
             group: own.group,
             tag: own.tag,
             own: own.slot,
-            epochs: rekeyed.epochs,
-            terms: rekeyed.members.iter().map(|member| member.term).collect(),
+            epochs: own.member.epochs().clone(),
+            terms: own.member.terms(),
         };
         self.agent.set_group(keys)?;
         // The count is kept last. If a step above fails, the next call tries again.
@@ -251,7 +251,7 @@ impl DocumentThreadState {
         let digest = self.agent.told_digest();
         // The digest counts as told only once the machine took it. Otherwise hellos would keep the
         // old one.
-        if self.told != Some(digest) && self.router.push(LocalInput::Digest(digest)).is_ok() {
+        if self.told != Some(digest) && self.router.push(MeshInput::Digest { digest }).is_ok() {
             self.told = Some(digest);
         }
         self.agent.set_sending(&self.thrift.pacer.sending());
@@ -259,14 +259,10 @@ impl DocumentThreadState {
         // newer one.
         while let Some(lot) = self.room() {
             let Some(telling) = self.agent.next_telling(self.thrift.now_ms(), lot) else { return };
-            let to = match telling.to {
-                ExchangeAudience::One(slot) => sealane_mesh::DocumentAudience::One(slot),
-                ExchangeAudience::All { but } => sealane_mesh::DocumentAudience::All { but },
-            };
             let urgency = if telling.is_urgent { SendUrgency::Urgent } else { SendUrgency::Normal };
             // A lost message is asked for again.
-            let message = telling.message;
-            let _ = self.router.push(LocalInput::Documents { to, urgency, message });
+            let (to, message) = (telling.to, telling.message.into());
+            let _ = self.router.push(MeshInput::Documents { to, urgency, message });
         }
     }
 
@@ -396,7 +392,8 @@ impl DocumentThreadState {
         }
         // If the document cannot be sealed at all, its writer is told now, and not that it waits.
         self.class(data_type)?;
-        let PacedWrite { mut due, wait_ms } = self.thrift.write(data_type, body);
+        let mut due = vec![];
+        let wait_ms = self.thrift.write(data_type, body, &mut due);
         // The writer gets the outcome of its own document. Older ones that leave with it have been
         // promised already.
         let own = if wait_ms == 0 { due.pop() } else { None };

@@ -6,21 +6,13 @@ use sealane_codec::document::decode;
 use sealane_document::{DocumentPacer, DueDocument};
 use sealane_message::DataType;
 use sealane_message::document::Document;
+use sealane_message::time::whole_ms;
 use sealane_seal::policy::{Battery, Policy};
 
 use crate::limits::BATTERY_LOOK_MS;
 
 /// Where Linux says how full batteries are.
 const SUPPLIES: &str = "/sys/class/power_supply";
-
-/// When a document leaves that was written.
-pub(super) struct PacedWrite {
-    /// The documents of its type that leave now, the oldest first. If the written document does not
-    /// wait, it is the last of them.
-    pub(super) due: Vec<DueDocument>,
-    /// For how long it waits, or others before it do; 0: it leaves now.
-    pub(super) wait_ms: u64,
-}
 
 /// The pace of the own documents, and the battery that it follows.
 pub(super) struct DocumentPace {
@@ -42,11 +34,18 @@ impl DocumentPace {
 
     /// Milliseconds since the start.
     pub(super) fn now_ms(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        whole_ms(self.begun.elapsed())
     }
 
-    /// Takes a document, and gives what leaves now of its type.
-    pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> PacedWrite {
+    /// Takes a document. Puts the documents of its type that leave now into `due`, the oldest
+    /// first, and gives for how long the written one waits, or others before it do. At 0 it is the
+    /// last one of `due`.
+    pub(super) fn write(
+        &mut self,
+        data_type: DataType,
+        body: &[u8],
+        due: &mut Vec<DueDocument>,
+    ) -> u64 {
         if let Ok(Document::Vitals(vitals)) = decode(data_type, body) {
             self.said = vitals.battery_percent.and_then(Battery::new).or(self.said);
             // Fresh vitals are asked at once, so that a battery that has just sunk slows the very
@@ -57,8 +56,8 @@ impl DocumentPace {
         let now_ms = self.now_ms();
         self.pacer.write(now_ms, data_type, body.to_vec());
         // Both look-ups take the same time. A document could otherwise be neither due nor waiting.
-        let due = std::iter::from_fn(|| self.pacer.next_of(now_ms, data_type)).collect();
-        PacedWrite { due, wait_ms: self.pacer.wait_ms(now_ms, data_type) }
+        due.extend(std::iter::from_fn(|| self.pacer.next_of(now_ms, data_type)));
+        self.pacer.wait_ms(now_ms, data_type)
     }
 
     /// The next document whose turn has come.
@@ -104,14 +103,16 @@ mod tests {
         let mut thrift = DocumentPace::new(Policy::default(), Battery::new(5));
         let log = DataType::from_number(72);
         for (number, waits_ms) in [(0, 2_000), (1, 3_000), (2, 4_000)] {
-            let turn = thrift.write(log, &[number]);
-            assert!(turn.due.is_empty(), "{number}");
-            assert!(turn.wait_ms > waits_ms - 1_000 && turn.wait_ms <= waits_ms, "{number}");
+            let mut due = vec![];
+            let wait_ms = thrift.write(log, &[number], &mut due);
+            assert!(due.is_empty(), "{number}");
+            assert!(wait_ms > waits_ms - 1_000 && wait_ms <= waits_ms, "{number}");
         }
         // The first one is due when another one is written: that one is not stored yet.
         thrift.begun = Instant::now().checked_sub(Duration::from_millis(2_500)).unwrap();
-        let turn = thrift.write(log, &[3]);
-        assert_eq!(turn.due.iter().map(|due| &due.body[..]).collect::<Vec<_>>(), [[0]]);
-        assert!(turn.wait_ms > 2_000, "{}", turn.wait_ms);
+        let mut due = vec![];
+        let wait_ms = thrift.write(log, &[3], &mut due);
+        assert_eq!(due.iter().map(|due| &due.body[..]).collect::<Vec<_>>(), [[0]]);
+        assert!(wait_ms > 2_000, "{wait_ms}");
     }
 }

@@ -3,6 +3,7 @@
 use sealane::{EmergencyRequest, Value};
 use sealane_codec::{document::encode, event};
 use sealane_document::limits::{MAX_SAID_BYTES, kept};
+use sealane_group::now_ms;
 use sealane_message::DataType;
 use sealane_message::document::{
     Activity, Count, Document, Emergency, EmergencyKind, Heartbeat, Incident, IncidentKind,
@@ -10,7 +11,6 @@ use sealane_message::document::{
 };
 use sealane_message::event::{Action, Content, Event, EventId};
 
-use crate::json::now_ms;
 use crate::{AskRefusal, Result};
 
 /// The body of an own document of that type.

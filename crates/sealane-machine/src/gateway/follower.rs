@@ -53,14 +53,14 @@ impl DocumentFollower {
         // any more.
         let is_crowded = fresh.len() == MAX_QUEUE_COMMIT;
         let patience = if is_crowded { MAX_ORDER_WAIT_MS } else { 0 };
-        let chosen: Vec<&ShelfFrame> = self
-            .order
+        // Order and set change on copies, since the queue may refuse the commit below. On the
+        // originals the frames of a refused commit would count as late when they come again.
+        let (mut order, mut gone) = (self.order.clone(), self.gone.clone());
+        let chosen: Vec<&ShelfFrame> = order
             .choose(&turns, now + Duration::from_millis(patience))
             .into_iter()
             .filter_map(|one| fresh.get(*places.get(one)?))
             .collect();
-        // The set changes on a copy, since the queue may refuse the commit below.
-        let mut gone = self.gone.clone();
         gone.extend(chosen.iter().map(|one| one.at.0));
         // The stored place moves only over frames without a gap. Frames that went ahead are noted
         // in memory alone.
@@ -74,7 +74,8 @@ impl DocumentFollower {
         let brought = chosen.iter().filter(|one| one.from != self.own);
         let frames = brought.map(|one| &one.entry.frame()[..]);
         let followed = FollowedStore { store: id, at };
-        if self.gateway.follow(frames, followed, self.order.late()).is_ok() {
+        if self.gateway.follow(frames, followed, order.late()).is_ok() {
+            self.order = order;
             // Below the place all have gone, so that only the places behind it need memory.
             self.gone = gone.split_off(&at.saturating_add(1));
             self.waiting.retain(|(place, _)| *place > at && !self.gone.contains(place));
@@ -106,5 +107,45 @@ impl DocumentFollower {
             });
         }
         (places, turns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use sealane_document::{DocumentQuota, ShelfKeeper};
+    use sealane_message::DataType;
+
+    use super::*;
+    use crate::gateway::frame::tests::frame;
+    use crate::gateway::running::tests::gateway_without_a_hub;
+
+    #[tokio::test]
+    async fn frames_that_the_disk_refuses_are_counted_when_it_takes_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let up = HashSet::from([DataType::CHAT]);
+        let gateway = Arc::new(gateway_without_a_hub(folder.path(), &up));
+        let mut follower = DocumentFollower::new(&gateway, PeerTag::from_bytes([9; 8]));
+        let keeper = ShelfKeeper::Member;
+        let mut store = DocumentStore::in_memory(keeper, DocumentQuota::default()).unwrap();
+        let mut comes = |counter: u64, follower: &mut DocumentFollower| {
+            let chat = frame(1, 2, DataType::CHAT.number(), counter);
+            store.take(&chat, PeerTag::from_bytes([3; 8])).unwrap();
+            follower.look(&store);
+            // The frames behind a gap have waited for long enough.
+            let wait = Duration::from_millis(MAX_ORDER_WAIT_MS);
+            follower.waiting.iter_mut().for_each(|(_, came)| *came -= wait);
+            follower.look(&store);
+            let status = gateway.status();
+            (status.heard.taken, status.late, status.queue.frames)
+        };
+        assert_eq!(comes(5, &mut follower), (1, 0, 1));
+        gateway.fail_disk(true);
+        assert_eq!(comes(4, &mut follower), (1, 0, 1), "it is not kept, and counts nowhere");
+        assert!(gateway.status().queue_fault.is_some());
+        gateway.fail_disk(false);
+        assert_eq!(comes(6, &mut follower), (3, 1, 3), "it is late once");
+        assert_eq!(gateway.status().heard.repeated, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Frames as a hub is given them.
 
 use sealane_frame::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
-use sealane_frame::{FrameKind, FrameView, PeerTag, RELAY_BYTES};
+use sealane_frame::{FrameKind, FrameView, PeerTag, RELAY_BYTES, hop_bytes};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 
 use crate::gateway::stream::MeshStream;
@@ -43,12 +43,7 @@ impl SealedFrame {
             return Err(NotCarried::Other);
         }
         let source = header.source();
-        let relayed = [
-            PeerTag::BROADCAST.to_bytes().as_slice(),
-            source.to_bytes().as_slice(),
-            [MAX_HOP_LIMIT].as_slice(),
-        ]
-        .concat();
+        let relayed = hop_bytes(PeerTag::BROADCAST, source, MAX_HOP_LIMIT);
         // Name and stored bytes leave out what relays write. So frames that came by two ways are
         // one.
         let sealed = bytes.get(RELAY_BYTES..).unwrap_or_default();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sealane_message::DataType;
 use tokio::sync::Notify;
+use tracing::warn;
 
 use crate::gateway::frame::{NotCarried, SealedFrame};
 use crate::gateway::known::KnownFrames;
@@ -22,6 +23,7 @@ pub struct GatewayIntake {
     known: Mutex<KnownFrames>,
     waiting: SyncSender<SealedFrame>,
     heard: IntakeCounts,
+    unkept: Arc<AtomicU64>,
 }
 
 /// The counts of the frames that were heard, by outcome.
@@ -48,6 +50,8 @@ pub struct HeardStatus {
     pub malformed: u64,
     /// Dropped, because the queue's disk is slower than what comes.
     pub busy: u64,
+    /// Taken, and lost: the disk failed when the machine stopped.
+    pub unkept: u64,
 }
 
 /// Moves what was taken to the queue, as many frames in one commit as have come.
@@ -60,6 +64,23 @@ pub(crate) struct IntakeKeeper {
     /// Why the queue takes nothing at present.
     pub(crate) fault: Arc<Mutex<Option<String>>>,
     pub(crate) ends: Arc<AtomicBool>,
+    /// The frames that were lost at the end, for the intake's status.
+    pub(crate) unkept: Arc<AtomicU64>,
+}
+
+/// Frames that are for the queue, among others. None of them counts until the queue has taken them.
+pub(crate) struct ChosenFrames<'i> {
+    pub(crate) frames: Vec<SealedFrame>,
+    counted: Vec<&'i AtomicU64>,
+}
+
+impl ChosenFrames<'_> {
+    /// Counts all that were looked at, each by what became of it.
+    pub(crate) fn count(&self) {
+        for counted in &self.counted {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl GatewayIntake {
@@ -69,7 +90,8 @@ impl GatewayIntake {
         // memory.
         let (waiting, taken) = sync_channel(MAX_FRAMES_WAITING);
         let (known, heard) = (Mutex::default(), IntakeCounts::default());
-        (GatewayIntake { carried, known, waiting, heard }, taken)
+        let unkept = Arc::default();
+        (GatewayIntake { carried, known, waiting, heard, unkept }, taken)
     }
 
     /// Takes a frame in the full form that came from the mesh. What this gateway does not carry is
@@ -83,22 +105,27 @@ impl GatewayIntake {
         counted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Those of these frames that are for the queue. They count as taken.
-    pub(crate) fn choose<'f>(&self, frames: impl Iterator<Item = &'f [u8]>) -> Vec<SealedFrame> {
-        let mut chosen = Vec::new();
+    /// The count of frames that were lost at the end.
+    pub(crate) fn unkept(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.unkept)
+    }
+
+    /// Those of these frames that are for the queue.
+    pub(crate) fn choose<'f>(&self, frames: impl Iterator<Item = &'f [u8]>) -> ChosenFrames<'_> {
+        let mut chosen = ChosenFrames { frames: vec![], counted: vec![] };
         for frame in frames {
             // A frame counts as known before it is on disk. `forget` takes that back, if the commit
             // fails.
             let counted = match SealedFrame::read(frame).map(|frame| self.check(frame)) {
                 Ok(Ok(frame)) => {
-                    chosen.push(frame);
+                    chosen.frames.push(frame);
                     &self.heard.taken
                 }
                 Ok(Err(counted)) => counted,
                 Err(NotCarried::Malformed) => &self.heard.malformed,
                 Err(NotCarried::Other) => &self.heard.passed,
             };
-            counted.fetch_add(1, Ordering::Relaxed);
+            chosen.counted.push(counted);
         }
         chosen
     }
@@ -109,7 +136,6 @@ impl GatewayIntake {
         // A frame that stayed known would be refused as a repeat when its store hands it over
         // again.
         frames.iter().for_each(|frame| known.forget(frame.name));
-        self.heard.taken.fetch_sub(frames.len() as u64, Ordering::Relaxed);
     }
 
     /// The frame, if it is carried and was not here before; else where it counts.
@@ -160,6 +186,7 @@ impl GatewayIntake {
             repeated: read(repeated),
             malformed: read(malformed),
             busy: read(busy),
+            unkept: read(&self.unkept),
         }
     }
 }
@@ -182,10 +209,18 @@ impl IntakeKeeper {
                 batch.push(next);
             }
             if !self.keep(&batch) {
-                return;
+                return self.lose(batch.len());
             }
             batch.clear();
         }
+    }
+
+    /// Counts what is lost with the end: a batch that the disk refuses, and all behind it.
+    fn lose(&self, batch: usize) {
+        let frames = (batch + self.waiting.try_iter().count()) as u64;
+        self.unkept.fetch_add(frames, Ordering::Relaxed);
+        let fault = self.fault.lock().clone().unwrap_or_default();
+        warn!(frames, fault, "the queue's disk failed at the end: these frames are lost");
     }
 
     /// Keeps a batch, and tries again until the disk takes it. What comes meanwhile waits, and is

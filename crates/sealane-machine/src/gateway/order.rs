@@ -25,14 +25,16 @@ pub struct FrameTurn {
     pub came: Instant,
 }
 
-/// Which frames' turn it is. Its size is bounded by the members on relay cards.
-#[derive(Debug, Default)]
+/// Which frames' turn it is. Its size is bounded by the members on relay cards. A choice is made on
+/// a copy, which is dropped where the disk refuses the frames: they are chosen again then, and
+/// counted once.
+#[derive(Debug, Clone, Default)]
 pub struct FrameOrder {
     origins: HashMap<(GroupTag, u16), OriginOrder>,
     late: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct OriginOrder {
     /// The greatest stamp up to which frames have gone in order.
     last: Option<(u64, u64)>,

@@ -10,9 +10,8 @@ use sealane::{
     Client, ControlPage, ControlPlace, ControlReader, ReceivedMessage, StartPosition, Subscription,
 };
 use sealane_frame::GroupTag;
-use sealane_link::LocalInput;
 use sealane_mesh::limits::{MAX_KEPT_ORDER_BYTES, MAX_KEPT_ORDERS, MAX_KEPT_REMOVALS};
-use sealane_mesh::{KeptGroup, NoticeContent, is_heartbeat};
+use sealane_mesh::{KeptGroup, MeshInput, NoticeContent, is_heartbeat};
 use tokio::task::JoinHandle;
 
 use crate::gateway::hub::{HubAccess, HubFault};
@@ -20,7 +19,7 @@ use crate::gateway::wait::HubBackoff;
 use crate::limits::ORDER_RETRY_MS;
 
 /// Hands something to the machine of the mesh, and says whether it had room.
-pub type PutOrders = Arc<dyn Fn(LocalInput) -> bool + Send + Sync>;
+pub type PutOrders = Arc<dyn Fn(MeshInput<'static>) -> bool + Send + Sync>;
 
 /// The counts of the messages that were read, by outcome.
 #[derive(Debug, Default)]
@@ -218,7 +217,7 @@ impl OrderReader {
             // The orders before that are gone from the hub. A machine that waited for them would
             // take none at all.
             let later = KeptGroup { orders: first, ..self.of };
-            self.hand(|| LocalInput::Keep(later)).await;
+            self.hand(|| MeshInput::Keep(later)).await;
         }
     }
 
@@ -234,13 +233,13 @@ impl OrderReader {
         // comes first.
         before.reverse();
         for notice in last.removals.into_iter().chain(after).chain(before) {
-            self.hand(|| LocalInput::Notice { group, notice: notice.clone() }).await;
+            self.hand(|| MeshInput::Notice { group, notice: notice.clone().into() }).await;
             self.counts.given.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits while the machine has as much to do as it takes.
-    async fn hand(&self, what: impl Fn() -> LocalInput) {
+    async fn hand(&self, what: impl Fn() -> MeshInput<'static>) {
         // The wait holds up this group's reader alone. A dropped order would be missed until the
         // next start.
         while !(self.put)(what()) {

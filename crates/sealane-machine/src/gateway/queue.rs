@@ -253,6 +253,12 @@ impl GatewayQueue {
         }
     }
 
+    /// Has the file refuse every change, as a full disk does, or take them again.
+    #[cfg(test)]
+    pub(crate) fn fail(&self, fails: bool) {
+        self.inner.lock().connection.pragma_update(None, "query_only", fails).unwrap();
+    }
+
     /// Makes a change in one commit. One that fails changes nothing, and neither do the numbers.
     fn change(
         &self,

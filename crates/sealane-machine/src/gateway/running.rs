@@ -75,6 +75,7 @@ impl Gateway {
             kept: Arc::clone(&kept),
             fault: Arc::clone(&disk_fault),
             ends: Arc::clone(&ends),
+            unkept: intake.unkept(),
         };
         let thread = std::thread::Builder::new().name("gateway-queue".to_owned());
         let keeper = thread.spawn(|| keeper.run()).map_err(GatewayError::Thread)?;
@@ -140,14 +141,18 @@ impl Gateway {
         followed: FollowedStore,
         late: u64,
     ) -> Result<(), GatewayError> {
-        self.late.store(late, Ordering::Relaxed);
-        let frames = self.intake.choose(frames);
-        let kept = self.queue.put_followed(&frames, followed);
+        let chosen = self.intake.choose(frames);
+        let kept = self.queue.put_followed(&chosen.frames, followed);
         *self.disk_fault.lock() = kept.as_ref().err().map(ToString::to_string);
         match kept {
-            Ok(()) => self.kept.notify_one(),
-            // The store hands these frames over again, and they must not look like repeats then.
-            Err(_) => self.intake.forget(&frames),
+            // Only what was kept counts. The store hands over again what was not, and a total that
+            // was lowered then would look like a restart.
+            Ok(()) => {
+                chosen.count();
+                self.late.store(late, Ordering::Relaxed);
+                self.kept.notify_one();
+            }
+            Err(_) => self.intake.forget(&chosen.frames),
         }
         kept
     }
@@ -210,5 +215,49 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         self.uploader.abort();
         self.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    use sealane_message::DataType;
+
+    use super::*;
+    use crate::gateway::frame::tests::frame;
+    use crate::limits::MAX_QUEUE_COMMIT;
+
+    impl Gateway {
+        /// Has the queue's disk take nothing more, or take it again.
+        pub(crate) fn fail_disk(&self, fails: bool) {
+            self.queue.fail(fails);
+        }
+    }
+
+    /// A gateway whose hub is not there.
+    pub(crate) fn gateway_without_a_hub(folder: &Path, up: &HashSet<DataType>) -> Gateway {
+        let settings = GatewaySettings {
+            hub: HubAccess { address: "http://127.0.0.1:9".to_owned(), token: None, ca: None },
+            queue: folder.join("queue"),
+            queue_bytes: 1 << 20,
+            up: up.iter().copied().collect(),
+            down: vec![],
+        };
+        Gateway::start(&settings, Arc::new(|_| unreachable!("nothing comes down"))).unwrap()
+    }
+
+    #[tokio::test]
+    async fn frames_that_a_failing_disk_loses_at_the_end_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = gateway_without_a_hub(folder.path(), &HashSet::from([DataType::CHAT]));
+        gateway.fail_disk(true);
+        for counter in 0..MAX_QUEUE_COMMIT as u64 + 7 {
+            gateway.intake().take(&frame(1, 2, DataType::CHAT.number(), counter));
+        }
+        gateway.stop();
+        let heard = gateway.status().heard;
+        assert_eq!((heard.taken, heard.unkept), (MAX_QUEUE_COMMIT as u64 + 7, heard.taken));
     }
 }

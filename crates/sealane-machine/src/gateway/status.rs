@@ -38,14 +38,15 @@ pub struct GatewayStatus {
 
 impl GatewayStatus {
     /// The counts of heard frames, each with its name in metrics and status.
-    pub fn heard_by_name(&self) -> [(&'static str, u64); 5] {
-        let HeardStatus { taken, passed, repeated, malformed, busy } = self.heard;
+    pub fn heard_by_name(&self) -> [(&'static str, u64); 6] {
+        let HeardStatus { taken, passed, repeated, malformed, busy, unkept } = self.heard;
         [
             ("taken", taken),
             ("passed", passed),
             ("repeated", repeated),
             ("malformed", malformed),
             ("busy", busy),
+            ("unkept", unkept),
         ]
     }
 

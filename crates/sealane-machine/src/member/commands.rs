@@ -7,7 +7,7 @@ use sealane::limits::MAX_URGENT_AGE_MS;
 use sealane_codec::Codec;
 use sealane_document::stream_name;
 use sealane_frame::{FrameCompression, FrameKind, GroupTag, Header, PeerTag};
-use sealane_group::{EpochSource, GroupMember, LiveReader};
+use sealane_group::{EpochSource, GroupMembership, LiveReader};
 use sealane_link::DropReason;
 use sealane_message::DataType;
 use sealane_seal::policy::Policy;
@@ -47,9 +47,9 @@ pub(super) fn is_command(header: &Header) -> bool {
 impl CommandOpener {
     /// The opener of a member from now on. It cannot know which commands the member opened before
     /// it was started.
-    pub(super) fn new(member: &GroupMember, group: Group, now_ms: u64) -> CommandOpener {
+    pub(super) fn new(member: &GroupMembership, now_ms: u64) -> CommandOpener {
         let (members, opened) = (BTreeMap::new(), BTreeSet::new());
-        let tag = member.tag();
+        let (group, tag) = (member.group(), member.tag());
         // An earlier process may have acted on all that was given before now. That cannot be known,
         // so it is old.
         let (orders, hand, floor_ms) = (None, None, now_ms);
@@ -59,13 +59,14 @@ impl CommandOpener {
     }
 
     /// Goes on with the members that the group has now.
-    pub(super) fn follow(&mut self, member: &GroupMember) {
+    pub(super) fn follow(&mut self, member: &GroupMembership) {
         if self.orders.replace(member.orders()) == Some(member.orders()) {
             return;
         }
         let newest = member.epochs().newest();
         let name = |slot| member.name_of(slot, newest).unwrap_or_default().to_owned();
-        self.members = member.addresses().map(|(slot, tag)| (slot, (tag, name(slot)))).collect();
+        let addresses = member.addresses().into_iter();
+        self.members = addresses.map(|(slot, tag)| (slot, (tag, name(slot)))).collect();
     }
 
     /// Hands commands there from now on.
@@ -150,8 +151,11 @@ mod tests {
 
     use parking_lot::Mutex;
     use sealane_frame::FrameBuf;
-    use sealane_group::{GroupSender, IdentityCard, KeyFolder, NewGroup, PastSecrets};
-    use sealane_seal::Class;
+    use sealane_group::{
+        AgreedMember, AgreedPresence, GroupMember, GroupSender, IdentityCard, KeyFolder, NewGroup,
+        PastSecrets,
+    };
+    use sealane_seal::{Class, Epoch, EpochSecret, GroupId};
 
     use super::*;
 
@@ -177,15 +181,15 @@ mod tests {
             let card = IdentityCard::from_bytes(&car.card().unwrap()).unwrap();
             let invited = base.invite(&card, PastSecrets::All).unwrap();
             let car = car.join(&invited.invitation, None, None).unwrap();
-            let group = car.mesh_keys().unwrap().group;
+            let reader = car.live_reader().unwrap();
             let handed = Arc::<Mutex<Vec<Value>>>::default();
             let into = Arc::clone(&handed);
-            let mut commands = CommandOpener::new(&car, group, NOW_MS);
+            let mut commands = CommandOpener::new(&car.into(), NOW_MS);
             commands.hand_to(Box::new(move |command| {
                 into.lock().push(command);
                 true
             }));
-            let (sender, reader) = (base.sender().unwrap(), car.live_reader().unwrap());
+            let sender = base.sender().unwrap();
             Pair { _folder: folder, base, sender, reader, commands, handed }
         }
 
@@ -206,6 +210,25 @@ mod tests {
         fn is_old(&self) -> bool {
             self.handed.lock().last().unwrap().field("isOld") == Some(&Value::Bool(true))
         }
+    }
+
+    #[test]
+    fn members_are_followed_whatever_decides_who_they_are() {
+        let (slot, seed) = (Slot::new(4).unwrap(), [4; 32]);
+        let verifying_key = AgreedMember::verifying_key(&seed).unwrap();
+        let secret = |epoch| EpochSecret::new([epoch; 32]);
+        let mut agreed = AgreedMember::new(GroupId([9; 32]), slot, seed, secret(0));
+        let mut present = [AgreedPresence { slot, name: "drei", verifying_key }];
+        agreed.agree(Epoch(1), secret(1), &present).unwrap();
+        let mut commands = CommandOpener::new(&agreed.clone().into(), NOW_MS);
+        let names = |commands: &CommandOpener| -> Vec<String> {
+            commands.members.values().map(|(_, name)| name.clone()).collect()
+        };
+        assert_eq!(names(&commands), ["drei"]);
+        present[0].name = "vier";
+        agreed.agree(Epoch(2), secret(2), &present).unwrap();
+        commands.follow(&agreed.into());
+        assert_eq!(names(&commands), ["vier"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use sealane_frame::{
     ANNOUNCEMENT_TYPE, FrameBuf, FrameCompression, FrameKind, FrameView, Header, HeaderFields,
     PeerTag,
 };
-use sealane_group::{GroupMember, GroupSender, LiveReader};
+use sealane_group::{GroupMembership, GroupSender, LiveReader, now_ms};
 use sealane_link::limits::MAX_LAST_BATCHES;
 use sealane_link::{
     DropReason, PacketAddresses, PacketBurst, PrefixTable, RelayArrival, RelayCard, RelayPort,
@@ -25,7 +25,6 @@ use tracing::{info, warn};
 use super::commands::{CommandHandler, CommandOpener, is_command};
 use super::own_card;
 use crate::Result;
-use crate::json::now_ms;
 use crate::limits::{ANNOUNCE_INTERVAL_MS, END_TURN_MS};
 
 /// A member with an interface. One thread carries what programs send; the threads of the links
@@ -35,7 +34,7 @@ pub(super) struct TunEnd {
     own: PeerTag,
     behind: Mutex<Arc<PrefixTable>>,
     /// Its group, as the key folder has it. What opens frames waits for no file.
-    member: Mutex<GroupMember>,
+    member: Mutex<GroupMembership>,
     reading: Mutex<EndReader>,
     /// Why nothing may be sealed at present.
     unsealed: Mutex<Option<String>>,
@@ -61,14 +60,14 @@ struct EndReader {
 
 impl TunEnd {
     pub(super) fn new(
-        member: GroupMember,
+        member: GroupMembership,
         tun: TunInterface,
         behind: PrefixTable,
     ) -> Result<TunEnd> {
-        let reader = member.live_reader()?;
+        let reader = member.as_provisioned()?.live_reader()?;
         let (behind, bundle) = (Arc::new(behind), tun.bundle());
         let (own, carried) = (member.source()?, Mutex::new(Arc::clone(&behind)));
-        let commands = CommandOpener::new(&member, member.mesh_keys()?.group, now_ms());
+        let commands = CommandOpener::new(&member, now_ms());
         let reading = EndReader { reader, behind, bundle, starts: HashMap::new(), commands };
         Ok(TunEnd {
             tun,

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use sealane::{Client, Codec, Value};
 use sealane_group::{KeyFolder, NewGroup};
-use sealane_link::LocalInput;
 use sealane_machine::{Gateway, PutOrders};
-use sealane_mesh::{KeptGroup, limits};
+use sealane_mesh::{KeptGroup, MeshInput, limits};
 use sealane_seal::Slot;
 
 use crate::scene::{Field, any, gateway, hub, until};
@@ -24,12 +23,12 @@ enum Handed {
 
 type RoutingMachine = Arc<Mutex<Vec<Handed>>>;
 
-fn short(input: &LocalInput) -> Handed {
+fn short(input: &MeshInput<'_>) -> Handed {
     let number = |bytes: &[u8]| u64::from_be_bytes(bytes[1..9].try_into().unwrap());
     match input {
-        LocalInput::Keep(of) => Handed::Keep { from: of.orders },
-        LocalInput::Notice { notice, .. } if notice[0] == 1 => Handed::Order(number(notice)),
-        LocalInput::Notice { notice, .. } if notice[0] == 4 => {
+        MeshInput::Keep(of) => Handed::Keep { from: of.orders },
+        MeshInput::Notice { notice, .. } if notice[0] == 1 => Handed::Order(number(notice)),
+        MeshInput::Notice { notice, .. } if notice[0] == 4 => {
             Handed::Removal { order: number(notice) }
         }
         other => panic!("{other:?}"),
@@ -40,7 +39,7 @@ fn short(input: &LocalInput) -> Handed {
 fn machine(refuses: usize) -> (RoutingMachine, PutOrders) {
     let (machine, left) = (RoutingMachine::default(), AtomicUsize::new(refuses));
     let taken = Arc::clone(&machine);
-    let put = move |input: LocalInput| {
+    let put = move |input: MeshInput<'static>| {
         let less = |left: usize| left.checked_sub(1);
         if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
             return false;

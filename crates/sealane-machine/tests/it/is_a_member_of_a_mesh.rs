@@ -2,13 +2,11 @@
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use sealane::{DocumentsClient, GroupMember, KeyFolder, Value};
 use sealane_group::{IdentityCard, NewGroup, PastSecrets};
 use sealane_machine::{DaemonRole, Machine, MachineConfig, MachineHandle, MachineKeys, MemberKeys};
-
-use crate::scene::PATIENCE;
+use sealane_testing::until_told_async;
 
 /// Two members, each with keys of the mesh's group and of its own, and a configuration.
 struct Team {
@@ -60,7 +58,7 @@ impl Team {
 
     fn keys(&self, name: &str) -> MachineKeys {
         let folder = KeyFolder::open(&self.path(name), None).unwrap();
-        let mesh = Some(folder.group("roads").unwrap());
+        let mesh = Some(folder.group("roads").unwrap().into());
         let role = DaemonRole::Documents(MemberKeys { folder, group: "fleet".to_owned() });
         MachineKeys { role, mesh }
     }
@@ -80,17 +78,11 @@ async fn what_a_program_writes_is_read_on_another_machine() {
     let machines = [team.start("base").await, team.start("car").await];
     let mut at_car = team.documents("car").await;
     let _ = at_car.set("72", "the first sample".into()).await.unwrap();
-    let (began, mut at_base) = (Instant::now(), team.documents("base").await);
-    loop {
-        let found = at_base.get("72", Some(1)).await.unwrap();
-        if let Some(document) = found.first() {
-            assert_eq!(document.field("value").and_then(Value::as_text), Some("the first sample"));
-            assert_eq!(document.field("name").and_then(Value::as_text), Some("car"));
-            break;
-        }
-        assert!(began.elapsed() < PATIENCE, "nothing comes");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let mut at_base = team.documents("base").await;
+    let ask = async || at_base.get("72", Some(1)).await.unwrap();
+    let found = until_told_async(ask, |found| !found.is_empty()).await;
+    assert_eq!(found[0].field("value").and_then(Value::as_text), Some("the first sample"));
+    assert_eq!(found[0].field("name").and_then(Value::as_text), Some("car"));
     for machine in machines {
         assert!(machine.status().documents.is_some_and(|documents| documents.frames == 1));
         let ended = machine.stop().await.unwrap();

@@ -13,11 +13,11 @@ use sealane_machine::{Gateway, GatewaySettings, GatewayStatus, HubAccess};
 use sealane_message::DataType;
 use sealane_node::{Config, HubNode};
 use sealane_seal::{Binding, Class};
+pub(crate) use sealane_testing::PATIENCE;
+use sealane_testing::until_async;
 
 /// The data type of telemetry.
 pub(crate) const TELEMETRY: u16 = 72;
-/// After so long something does not come any more.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The authority of a group and somebody in the field, each with a key folder.
 pub(crate) struct Field {
@@ -126,11 +126,7 @@ pub(crate) fn gateway_with(hub: HubAccess, queue: &Path) -> (Gateway, Down) {
 
 /// Waits until it is so.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_async(what, async || is_so()).await;
 }
 
 /// Waits until a gateway has nothing more to bring.

@@ -24,7 +24,7 @@ fn a_frame_goes_along_a_chain_and_is_the_same_behind_its_hops() {
     let mut net = chain(1, 5, MeshMedium::dot11p(), Link::default());
     net.run(MeshSpan::seconds(10));
     let frame = net.frame(0, Some(4), COUNTER, b"to the end");
-    net.take(0, MeshInput::Data { frame: &frame });
+    net.take(0, MeshInput::Data { frame: (&frame).into() });
     net.run(MeshSpan::seconds(1));
     let delivered = &net.node(4).delivered;
     assert_eq!(delivered.len(), 1);
@@ -177,7 +177,7 @@ fn parts_of_made_up_senders_take_no_room_from_those_of_neighbours() {
         let mut unit = vec![];
         Fragment::split(&parts, 1, 247).unwrap().next().unwrap().write(&mut unit);
         let from = MeshAddress(1_000_000 + number);
-        net.take(1, MeshInput::Heard { interface: RADIO, from, unit: &unit });
+        net.take(1, MeshInput::Heard { interface: RADIO, from, unit: (&unit).into() });
     }
     net.data(0, Some(1), COUNTER, &[1; 600]);
     net.run(MeshSpan::seconds(1));
@@ -254,12 +254,15 @@ fn a_hop_limit_ends_a_frame_and_a_false_hop_is_dropped() {
     net.run(MeshSpan::seconds(10));
     let mut frame = net.frame(0, Some(2), COUNTER, b"short");
     frame[16] = 1;
-    net.take(0, MeshInput::Data { frame: &frame });
+    net.take(0, MeshInput::Data { frame: (&frame).into() });
     net.run(MeshSpan::seconds(1));
     assert_eq!(net.node(2).delivered, []);
     assert_eq!(net.node(1).mesh.counters().hop_limit, 1);
-    net.take(0, MeshInput::Data { frame: b"no frame" });
-    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(9), unit: &[2, 7, 7] });
+    net.take(0, MeshInput::Data { frame: b"no frame".into() });
+    net.take(
+        0,
+        MeshInput::Heard { interface: RADIO, from: MeshAddress(9), unit: (&[2, 7, 7]).into() },
+    );
     assert!(net.node(0).mesh.counters().malformed >= 2);
     let is_faulty = |(_, event): &(MeshTime, MeshEvent)| matches!(event, MeshEvent::Faulty { .. });
     assert!(!net.node(0).events.iter().any(is_faulty));
@@ -314,7 +317,7 @@ fn wires_carry_plain_frames_of_the_full_form() {
     net.run(MeshSpan::seconds(10));
     net.data(0, Some(2), COUNTER, &[9; 3000]);
     let frame = net.frame(2, None, EMERGENCY, b"12345678all");
-    net.take(2, MeshInput::Data { frame: &frame });
+    net.take(2, MeshInput::Data { frame: (&frame).into() });
     net.run(MeshSpan::seconds(1));
     assert_eq!(net.node(2).delivered.len(), 1);
     assert_eq!(net.node(0).delivered.len(), 1);

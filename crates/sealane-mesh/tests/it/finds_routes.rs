@@ -4,8 +4,9 @@ use sealane_frame::FrameKind;
 use sealane_mesh::{
     MachineRole, MeshAddress, MeshEvent, MeshInput, MeshMedium, MeshSpan, MeshTime,
 };
+use sealane_testing::SeededRandom;
 
-use crate::net::{Chance, Link, Net, RADIO};
+use crate::net::{Link, Net, RADIO};
 
 #[test]
 fn a_chain_finds_its_routes_in_one_hello_and_a_fifth_for_each_hop() {
@@ -37,7 +38,7 @@ fn a_chain_finds_its_routes_in_one_hello_and_a_fifth_for_each_hop() {
 
 /// Machines on a plane of 1000 by 1000, who hear each other up to 300.
 fn scatter(net: &mut Net, count: usize, loss_percent: u64) -> Vec<(i64, i64)> {
-    let mut chance = Chance(net.chance.word());
+    let mut chance = SeededRandom::new(net.chance.next());
     let at: Vec<_> =
         (0..count).map(|_| (chance.below(1000) as i64, chance.below(1000) as i64)).collect();
     for one in 0..count {
@@ -224,7 +225,10 @@ fn what_a_neighbour_told_before_it_started_anew_is_forgotten_whatever_is_heard_o
     let is_hello = |unit: &[u8]| unit[18] == FrameKind::Routing as u8 && unit[21..23] == [1, 0];
     for (by, unit) in std::mem::take(&mut net.heard) {
         if by == 1 && !is_hello(&unit) {
-            net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit: &unit });
+            net.take(
+                0,
+                MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit: (&*unit).into() },
+            );
             assert_eq!(net.via(0, 2), None);
         }
     }
@@ -248,8 +252,11 @@ fn a_loss_that_was_not_heard_is_heard_in_the_request_that_follows() {
         net.run(MeshSpan::millis(10));
         for (by, unit) in std::mem::take(&mut net.heard) {
             let is_lost = by > 1 || by == 1 && tells_routes(&unit);
-            let input =
-                MeshInput::Heard { interface: RADIO, from: MeshAddress(by as u64), unit: &unit };
+            let input = MeshInput::Heard {
+                interface: RADIO,
+                from: MeshAddress(by as u64),
+                unit: (&*unit).into(),
+            };
             if !is_lost {
                 net.take(1 - by, input);
             }

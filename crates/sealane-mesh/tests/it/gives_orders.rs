@@ -223,7 +223,7 @@ fn machines_without_a_key_of_a_group_pass_its_orders_on_and_keep_them() {
     // Four parts of a re-key of 1,000 members.
     let orders: Vec<_> = (0..4).map(|n| other.order(n, &[n as u8; 13_000]).unwrap()).collect();
     for notice in &orders {
-        net.take(0, MeshInput::Notice { group: kept.tag, notice });
+        net.take(0, MeshInput::Notice { group: kept.tag, notice: notice.into() });
     }
     let got = |net: &Net, at: usize| net.node(at).notices.len();
     let mut seconds = 0;
@@ -255,7 +255,7 @@ fn what_was_obeyed_by_other_ways_is_not_asked_for() {
     net.take(1, MeshInput::Keep(KeptGroup { orders: 3, ..kept }));
     for number in 0..4 {
         let notice = other.order(number, &[1; 500]).unwrap();
-        net.take(0, MeshInput::Notice { group: kept.tag, notice: &notice });
+        net.take(0, MeshInput::Notice { group: kept.tag, notice: (&notice).into() });
     }
     net.run(MeshSpan::seconds(20));
     let numbers: Vec<_> = net.node(1).notices.iter().map(|(_, _, notice)| notice[8]).collect();

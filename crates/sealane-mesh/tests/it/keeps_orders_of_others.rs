@@ -36,7 +36,7 @@ fn row(seed: u64, count: usize, loss_percent: u64) -> Net {
 }
 
 fn give(net: &mut Net, at: usize, notice: &[u8]) {
-    net.take(at, MeshInput::Notice { group: team().group_tag(), notice });
+    net.take(at, MeshInput::Notice { group: team().group_tag(), notice: notice.into() });
 }
 
 /// The numbers of the orders that a machine has handed to who listens there.
@@ -67,7 +67,7 @@ fn with_captured(seed: u64) -> (Net, Insider) {
 }
 
 fn hear(net: &mut Net, unit: &[u8]) {
-    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit });
+    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: unit.into() });
 }
 
 fn tell_order(net: &mut Net, captured: &mut Insider, number: u64, notice: &[u8]) {
@@ -171,7 +171,7 @@ fn groups_without_end_find_no_room_and_leave_when_they_are_told_to() {
     for group in &groups {
         for number in 0..limits::MAX_KEPT_ORDERS as u64 {
             let notice = group.order(number, &[1; 2000]).unwrap();
-            net.take(0, MeshInput::Notice { group: group.group_tag(), notice: &notice });
+            net.take(0, MeshInput::Notice { group: group.group_tag(), notice: (&notice).into() });
         }
     }
     // Their bytes are bounded together, too: the machine asserts it.

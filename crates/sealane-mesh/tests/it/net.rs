@@ -12,30 +12,9 @@ use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext, Slot,
     Suite,
 };
+use sealane_testing::SeededRandom;
 
 pub(crate) const RADIO: InterfaceId = InterfaceId(0);
-
-/// Numbers out of a seed: SplitMix64.
-#[derive(Debug, Clone)]
-pub(crate) struct Chance(pub(crate) u64);
-
-impl Chance {
-    pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.word() % bound
-    }
-
-    pub(crate) fn is(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
 
 /// How one machine hears another.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +68,7 @@ pub(crate) struct Net {
     pub(crate) provision: MeshProvision,
     pub(crate) nodes: BTreeMap<usize, Node>,
     pub(crate) links: BTreeMap<(usize, usize), Link>,
-    pub(crate) chance: Chance,
+    pub(crate) chance: SeededRandom,
     pub(crate) medium: MeshMedium,
     /// Units as they were sent, for those who record them.
     pub(crate) heard: Vec<(usize, Arc<[u8]>)>,
@@ -112,7 +91,7 @@ impl Net {
             provision: MeshProvision::new(key, members).unwrap(),
             nodes: BTreeMap::new(),
             links: BTreeMap::new(),
-            chance: Chance(seed),
+            chance: SeededRandom::new(seed),
             medium,
             heard: vec![],
             steps: 0,
@@ -142,7 +121,7 @@ impl Net {
     fn start_with(&mut self, slot: usize, config: Config) {
         let keys = self.keys(slot);
         let mut seed = [0; 32];
-        seed[..8].copy_from_slice(&self.chance.word().to_le_bytes());
+        seed[..8].copy_from_slice(&self.chance.next().to_le_bytes());
         let config = Config { seed, ..config };
         let mesh = Mesh::new(config, keys, self.now).unwrap();
         let node = Node {
@@ -250,7 +229,7 @@ impl Net {
     /// Gives a machine a notice of the mesh's group.
     pub(crate) fn give(&mut self, slot: usize, notice: &[u8]) {
         let group = self.provision.group_tag();
-        self.take(slot, MeshInput::Notice { group, notice });
+        self.take(slot, MeshInput::Notice { group, notice: notice.into() });
     }
 
     fn send(&mut self, from: usize, to: UnitReceiver, unit: Arc<[u8]>) {
@@ -319,7 +298,7 @@ impl Net {
             return;
         }
         let from = MeshAddress(*from as u64);
-        self.take(*to, MeshInput::Heard { interface: RADIO, from, unit });
+        self.take(*to, MeshInput::Heard { interface: RADIO, from, unit: (&**unit).into() });
     }
 
     /// Has a machine that renews hop limits do so, if it is a frame of data in the full form.
@@ -406,7 +385,7 @@ impl Net {
     /// Has a machine send data.
     pub(crate) fn data(&mut self, from: usize, to: Option<usize>, what: u16, body: &[u8]) {
         let frame = self.frame(from, to, what, body);
-        self.take(from, MeshInput::Data { frame: &frame });
+        self.take(from, MeshInput::Data { frame: (&frame).into() });
     }
 
     pub(crate) fn via(&self, at: usize, to: usize) -> Option<usize> {

@@ -16,8 +16,11 @@ fn mesh(medium: MeshMedium) -> Mesh {
 fn feed(mesh: &mut Mesh, units: &[Vec<u8>]) {
     for (at, unit) in units.iter().enumerate() {
         let (interface, from) = (InterfaceId(0), MeshAddress(at as u64 % 5));
-        mesh.take(MeshTime(at as u64 * 1000), MeshInput::Heard { interface, from, unit });
-        mesh.take(MeshTime(at as u64 * 1000), MeshInput::Data { frame: unit });
+        mesh.take(
+            MeshTime(at as u64 * 1000),
+            MeshInput::Heard { interface, from, unit: unit.into() },
+        );
+        mesh.take(MeshTime(at as u64 * 1000), MeshInput::Data { frame: unit.into() });
         while mesh.next_output().is_some() {}
     }
 }

@@ -45,7 +45,7 @@ fn recorded_units_do_nothing_wherever_they_come_again() {
         let (before, dropped) = (state(&net, at), net.node(at).mesh.counters());
         for (number, unit) in recorded.iter().enumerate() {
             let from = MeshAddress([0, 1, 2, 77][number % 4]);
-            net.take(at, MeshInput::Heard { interface: RADIO, from, unit });
+            net.take(at, MeshInput::Heard { interface: RADIO, from, unit: (&**unit).into() });
         }
         assert_eq!(state(&net, at), before, "{at}");
         let counters = net.node(at).mesh.counters();
@@ -66,7 +66,7 @@ fn a_recorded_session_moves_nobody_that_starts_anew() {
     net.start(0, MachineRole::Member);
     for (from, unit) in recorded.iter().filter(|(from, _)| *from == 1) {
         let from = MeshAddress(*from as u64);
-        net.take(0, MeshInput::Heard { interface: RADIO, from, unit });
+        net.take(0, MeshInput::Heard { interface: RADIO, from, unit: (&**unit).into() });
         net.run(MeshSpan::millis(10));
     }
     assert_eq!(net.node(0).table.routes().count(), 0, "nothing gave back what is new");
@@ -81,14 +81,17 @@ fn changed_units_and_those_of_another_mesh_do_nothing() {
     let strange: Vec<_> = other.heard.iter().map(|(_, unit)| unit.to_vec()).collect();
     let before = state(&net, 0);
     for unit in &strange {
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit });
+        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit: unit.into() });
     }
     let recorded: Vec<_> = net.heard.iter().rev().take(40).map(|(_, unit)| unit.to_vec()).collect();
     for unit in &recorded {
         for at in 0..unit.len() {
             let mut bad = unit.clone();
             bad[at] ^= 1 << (at % 8);
-            net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit: &bad });
+            net.take(
+                0,
+                MeshInput::Heard { interface: RADIO, from: MeshAddress(1), unit: (&bad).into() },
+            );
         }
     }
     assert_eq!(state(&net, 0), before);
@@ -105,7 +108,10 @@ fn a_stranger_cannot_have_anything_sent_on() {
     unit.extend([0; 10]);
     let (before, units) = (net.node(1).mesh.counters(), net.node(1).sent_units);
     for from in [0, 2, 9] {
-        net.take(1, MeshInput::Heard { interface: RADIO, from: MeshAddress(from), unit: &unit });
+        net.take(
+            1,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(from), unit: (&unit).into() },
+        );
     }
     assert_eq!(net.node(1).sent_units, units);
     let counters = net.node(1).mesh.counters();
@@ -122,7 +128,7 @@ fn two_machines_with_one_key_are_told() {
     let keys = net.keys(1);
     let mut twin = Insider::new(&net.provision, keys);
     let unit = twin.announce();
-    net.take(1, MeshInput::Heard { interface: RADIO, from: MeshAddress(7), unit: &unit });
+    net.take(1, MeshInput::Heard { interface: RADIO, from: MeshAddress(7), unit: (&unit).into() });
     let is_told = |(_, event): &(MeshTime, MeshEvent)| *event == MeshEvent::OwnSlotHeard;
     assert!(net.node(1).events.iter().any(is_told));
     assert!(net.node(1).mesh.counters().reflected > 0);
@@ -192,7 +198,10 @@ impl Insider {
     /// Becomes a neighbour of machine 0: it gives back what that has sent, as an honest one would.
     fn is_met(&mut self, net: &mut Net, sequences: std::ops::Range<u16>) {
         let unit = self.announce();
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+        net.take(
+            0,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+        );
         for sequence in sequences {
             net.run(MeshSpan::millis(100));
             let (sent, at) = last_hello(net, 0);
@@ -215,7 +224,10 @@ impl Insider {
     /// Tells machine 0 something.
     fn tells(&mut self, net: &mut Net, what: MessageType, body: &[u8]) {
         let unit = self.say(what, body);
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+        net.take(
+            0,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+        );
     }
 
     fn unit(&mut self, fields: &HeaderFields, body: &[u8]) -> Vec<u8> {
@@ -271,7 +283,10 @@ fn a_member_that_advertises_everything_fills_no_memory_and_no_way_has_a_loop() {
             let routes = (part * 250..(part + 1) * 250).filter(|n| *n < 1024).map(route).collect();
             let told = RouteMessage { sequence: sequence * 8 + part, routes };
             let unit = insider.say(MessageType::Routes, &told.to_bytes());
-            net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+            net.take(
+                0,
+                MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+            );
         }
         net.run(MeshSpan::millis(200));
     }
@@ -344,7 +359,10 @@ fn a_message_of_the_mesh_with_a_hop_limit_is_neither_taken_nor_sent_on() {
         let before = net.node(0).mesh.counters();
         let mut unit = insider.unit(fields, &hello.to_bytes());
         insider.hop.seal(&mut unit);
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+        net.take(
+            0,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+        );
         net.run(MeshSpan::millis(100));
         let after = net.node(0).mesh.counters();
         (after.flooded - before.flooded, after.unopened - before.unopened)
@@ -365,7 +383,10 @@ fn routes_that_were_told_before_others_change_nothing_when_they_come_behind_them
         let told = RouteMessage { sequence: message, routes: vec![route] };
         // The seal is new: only the message itself says that it is old.
         let unit = insider.say(MessageType::Routes, &told.to_bytes());
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+        net.take(
+            0,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+        );
         net.via(0, 50)
     };
     assert_eq!(tell(&mut net, 5, 100), Some(3));
@@ -404,7 +425,10 @@ fn time_stamps_of_another_century_change_no_round_trip() {
             ..HelloMessage::default()
         };
         let unit = insider.say(MessageType::Hello, &hello.to_bytes());
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+        net.take(
+            0,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+        );
     }
     assert_eq!(round_trip(&net), before);
     assert_eq!(net.node(0).mesh.counters().bad_echoes, 5);
@@ -416,7 +440,10 @@ fn messages_that_no_machine_sends_are_told_with_their_sender() {
     for what in MessageType::ALL {
         for body in [&[][..], &[0], &[0xff; 40], &[0x40; 3]] {
             let unit = insider.say(what, body);
-            net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+            net.take(
+                0,
+                MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+            );
         }
     }
     assert!(is_told(&net));
@@ -432,7 +459,10 @@ fn requests_raise_a_sequence_a_few_times_a_second_at_most() {
         let (to, sequence) = (None, number.wrapping_mul(311));
         let request = RouteRequest { slot: slot(0), sequence, hops: 255, to };
         let unit = insider.say(MessageType::Request, &RouteRequest::write(&[request; 8]));
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+        net.take(
+            0,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+        );
         net.run(MeshSpan::millis(1));
     }
     let messages = told(&net) - before;
@@ -451,7 +481,7 @@ fn a_table_of_neighbours_has_its_bound() {
         let units = [insider.announce(), insider.say(MessageType::Hello, &hello.to_bytes())];
         for unit in units {
             let from = MeshAddress(number.into());
-            net.take(0, MeshInput::Heard { interface: RADIO, from, unit: &unit });
+            net.take(0, MeshInput::Heard { interface: RADIO, from, unit: (&unit).into() });
         }
         // Strangers are tried at a pace.
         net.run(MeshSpan::millis(100));

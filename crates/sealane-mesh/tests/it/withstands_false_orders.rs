@@ -24,12 +24,12 @@ fn with_insider(seed: u64) -> (Net, Insider) {
     let keys = net.keys(3);
     let mut insider = Insider::new(&net.provision, keys);
     let unit = insider.announce();
-    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() });
     (net, insider)
 }
 
 fn hear(net: &mut Net, unit: &[u8]) {
-    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit });
+    net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: unit.into() });
 }
 
 fn removal(net: &Net, order: u64, removed: u16, by: u16) -> RemovalMessage {
@@ -188,7 +188,7 @@ fn recordings_of_orders_do_nothing_again() {
         let before = (net.node(at).notices.len(), counters.pieces);
         for (from, unit) in &recorded {
             let from = MeshAddress(*from as u64);
-            net.take(at, MeshInput::Heard { interface: RADIO, from, unit });
+            net.take(at, MeshInput::Heard { interface: RADIO, from, unit: (&**unit).into() });
         }
         let counters = net.node(at).mesh.counters();
         assert_eq!((net.node(at).notices.len(), counters.pieces), before);

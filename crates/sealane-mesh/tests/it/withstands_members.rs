@@ -35,7 +35,10 @@ fn a_faulty_member_is_told_once_in_a_while_and_fills_no_log() {
     let (mut net, mut insider) = with_insider(33);
     for _ in 0..1000 {
         let unit = insider.say(MessageType::Hello, &[0xff; 40]);
-        net.take(0, MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: &unit });
+        net.take(
+            0,
+            MeshInput::Heard { interface: RADIO, from: MeshAddress(3), unit: (&unit).into() },
+        );
         net.run(MeshSpan::millis(100));
     }
     let slot = Slot::new(3).unwrap();

@@ -9,8 +9,10 @@ use std::time::SystemTime;
 
 use crate::limits::{MAX_TOKEN_NAME_BYTES, MAX_TOKEN_PATTERNS, MAX_TOKENS};
 use sealane_message::{InputError, Pattern};
+use sealane_stream::{OwnShares, ShareRules};
 use toml::{Table, Value};
 
+use super::shares::{self, ShareFault};
 use super::token::{AccessToken, TokenRight, TokenRights, TokenSecret};
 
 const NAME: &str = "tokens.toml";
@@ -101,10 +103,10 @@ impl TokenFile {
         }
         let content = |cause| FileError::Content { file: file.to_owned(), cause };
         let table: Table = text.parse().map_err(|e| content(no_toml(&text, &e)))?;
-        Self::from_table(table).map_err(|cause| content(cause.to_string()))
+        Self::from_table(table, &text).map_err(|cause| content(cause.to_string()))
     }
 
-    fn from_table(mut table: Table) -> Result<Self, InputError> {
+    fn from_table(mut table: Table, text: &str) -> Result<Self, InputError> {
         match table.remove("version") {
             Some(Value::Integer(VERSION)) => {}
             version => {
@@ -126,9 +128,19 @@ impl TokenFile {
         }
         let mut names = HashSet::new();
         let mut tokens = Vec::with_capacity(all.len());
-        for value in all {
-            let Value::Table(table) = value else { return Err("a token is no table".into()) };
-            let token = read_token(table)?;
+        for (place, value) in all.into_iter().enumerate() {
+            let Value::Table(mut table) = value else { return Err("a token is no table".into()) };
+            let shares = shares::take(&mut table);
+            let name = table.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let shares = shares.map_err(|ShareFault { key, cause }| {
+                let line = shares::line(text, place, Some(&key)).unwrap_or_default();
+                InputError::from(format!("line {line}: token `{name}`: {cause}"))
+            })?;
+            let token = read_token(table).map_err(|cause| {
+                let line = shares::line(text, place, None).unwrap_or_default();
+                InputError::from(format!("line {line}: {cause}"))
+            })?;
+            let token = AccessToken { shares, ..token };
             if !names.insert(token.name.clone()) {
                 return Err(format!("it has two tokens `{}`", token.name).into());
             }
@@ -172,6 +184,13 @@ impl TokenFile {
         self.tokens.iter().map(Arc::as_ref)
     }
 
+    /// How much each token may hold.
+    pub fn share_rules(&self) -> ShareRules {
+        let chosen = self.iter().filter(|token| token.shares.iter().next().is_some());
+        let own = chosen.map(|token| (token.name().to_owned(), token.shares.clone())).collect();
+        ShareRules::new(self.tokens.len(), own)
+    }
+
     /// The token with this hash.
     pub fn find(&self, hash: &[u8; 32]) -> Option<Arc<AccessToken>> {
         self.by_hash.get(hash).cloned()
@@ -193,12 +212,27 @@ impl TokenFile {
         rights: TokenRights,
         expires: Option<SystemTime>,
     ) -> Result<(), FileError> {
+        Self::add_with(folder, name, secret, (rights, OwnShares::default()), expires)
+    }
+
+    /// The same of a token for which shares are chosen.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn add_with(
+        folder: &Path,
+        name: &str,
+        secret: &TokenSecret,
+        (rights, shares): (TokenRights, OwnShares),
+        expires: Option<SystemTime>,
+    ) -> Result<(), FileError> {
         let (_lock, mut tokens) = Self::locked(folder)?;
-        if tokens.iter().any(|token| token.name == name) {
+        if tokens.iter().any(|token| token.name() == name) {
             return Err(FileError::Taken { name: name.to_owned() });
         }
-        let (name, hash, created) = (name.to_owned(), secret.hash(), SystemTime::now());
-        tokens.tokens.push(Arc::new(AccessToken { name, hash, rights, created, expires }));
+        let (name, hash, created) = (name.into(), secret.hash(), SystemTime::now());
+        let token = AccessToken { name, hash, rights, shares, created, expires };
+        tokens.tokens.push(Arc::new(token));
         tokens.write(&Self::path(folder))
     }
 
@@ -209,7 +243,7 @@ impl TokenFile {
     pub fn revoke(folder: &Path, name: &str) -> Result<(), FileError> {
         let (_lock, mut tokens) = Self::locked(folder)?;
         let before = tokens.tokens.len();
-        tokens.tokens.retain(|token| token.name != name);
+        tokens.tokens.retain(|token| token.name() != name);
         if tokens.tokens.len() == before {
             return Err(FileError::Unknown { name: name.to_owned() });
         }
@@ -235,7 +269,7 @@ impl TokenFile {
         let content = |cause| FileError::Content { file: file.to_owned(), cause };
         // A text that could not be read back is not written.
         let table = text.parse().map_err(|e| content(no_toml(&text, &e)))?;
-        Self::from_table(table).map_err(|cause| content(cause.to_string()))?;
+        Self::from_table(table, &text).map_err(|cause| content(cause.to_string()))?;
         let io = |cause| FileError::Io { file: file.to_owned(), cause };
         let folder = file.parent().unwrap_or(Path::new("."));
         Self::mark(folder).map_err(io)?;
@@ -254,7 +288,7 @@ impl TokenFile {
         let mut text = format!("version = {VERSION}\n");
         for token in self.iter() {
             let hash: String = token.hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            let name = Value::String(token.name.clone());
+            let name = Value::String(token.name().to_owned());
             // Writing to a String cannot fail.
             let _ = write!(text, "\n[[token]]\nname = {name}\nhash = \"{hash}\"\n");
             // A right that is not granted is left out, so that nodes that do not know it yet read
@@ -267,6 +301,7 @@ impl TokenFile {
                 let _ = writeln!(text, "{} = {}", right.name(), Value::Array(patterns.collect()));
             }
             let _ = writeln!(text, "observe = {}", token.rights.observe);
+            shares::write(&token.shares, &mut text);
             let times = [("created", Some(token.created)), ("expires", token.expires)];
             for (key, time) in times {
                 if let Some(time) = time {
@@ -310,7 +345,10 @@ fn read_token(mut table: Table) -> Result<AccessToken, InputError> {
     let expires = time(&mut table, "expires")?;
     match table.keys().next() {
         Some(key) => Err(wrong(&format!("`{key}` is no key of it"))),
-        None => Ok(AccessToken { name, hash, rights, created, expires }),
+        None => {
+            let (name, shares) = (name.into(), OwnShares::default());
+            Ok(AccessToken { name, hash, rights, shares, created, expires })
+        }
     }
 }
 
@@ -363,6 +401,8 @@ fn no_toml(text: &str, error: &toml::de::Error) -> String {
 mod tests {
     use std::time::Duration;
 
+    use sealane_stream::ShareKind;
+
     use super::*;
 
     #[test]
@@ -377,13 +417,15 @@ mod tests {
             ..TokenRights::default()
         };
         let expires = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000));
-        TokenFile::add(folder, "a \"b\"", &secret, rights.clone(), expires).unwrap();
+        let shares = OwnShares::default().with(ShareKind::InFlight, 9);
+        let both = (rights.clone(), shares.clone());
+        TokenFile::add_with(folder, "a \"b\"", &secret, both, expires).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(folder), mode(&TokenFile::path(folder))), (0o700, 0o600));
         let tokens = TokenFile::read(&TokenFile::path(folder)).unwrap();
         let token = tokens.find(&secret.hash()).unwrap();
         assert_eq!((token.name(), token.rights()), ("a \"b\"", &rights));
-        assert_eq!(token.expires(), expires);
+        assert_eq!((token.expires(), token.shares()), (expires, &shares));
         let again = TokenFile::add(folder, "a \"b\"", &secret, rights, None);
         assert!(matches!(again, Err(FileError::Taken { .. })));
         TokenFile::revoke(folder, "a \"b\"").unwrap();
@@ -427,8 +469,45 @@ mod tests {
         for case in cases {
             assert!(matches!(read(&case), Err(FileError::Content { .. })), "{case}");
         }
+        let shares = format!("{good}share = {{ streams = 7, keys = 0 }}\n[[token]]\n");
+        let shares = format!("{shares}name = 'b'\nhash = '{}'\n", "cd".repeat(32));
+        let token = |text: &str, place| read(text).unwrap().iter().nth(place).unwrap().clone();
+        let chosen = OwnShares::default().with(ShareKind::Keys, 0).with(ShareKind::Streams, 7);
+        assert_eq!(token(&shares, 0).shares(), &chosen);
+        let rules = read(&shares).unwrap().share_rules();
+        assert_eq!(rules.limit("a", ShareKind::Streams), 7);
+        assert_eq!(rules.limit("b", ShareKind::Streams), ShareKind::Streams.limit() / 4);
         read(&good).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(TokenFile::read(&file), Err(FileError::Exposed { .. })));
+    }
+
+    #[test]
+    fn a_wrong_share_is_named_with_its_line() {
+        let hash = "ab".repeat(32);
+        let good = format!("version = 1\n\n[[token]]\nname = 'a'\nhash = '{hash}'\n");
+        let second = format!("\n[[token]]\nname = 'b'\nhash = '{}'\n", "cd".repeat(32));
+        for (share, line, said) in [
+            ("share = 7", 10, "no table"),
+            ("share = { stream = 7 }", 10, "`share.stream` is no share; there are streams, "),
+            ("[token.share]\nstreams = 7\nkeys = -1", 12, "`share.keys` is -1, and no integer"),
+            ("[token.share]\nstreams = 100001", 11, "no integer from 0 to 100000"),
+            ("share = { keys = 'many' }", 10, "no integer from 0 to 1000000"),
+            ("share = { keys = 99999999999999999999 }", 10, ""),
+            ("share = { keys = 1.5 }", 10, "no integer"),
+            ("read = 7", 7, "`read` is no list"),
+        ] {
+            let text = format!("{good}{second}{share}\n");
+            let said_is = match text.parse::<Table>() {
+                Err(error) => no_toml(&text, &error),
+                Ok(table) => TokenFile::from_table(table, &text).unwrap_err().to_string(),
+            };
+            let place = format!("line {line}: ");
+            assert!(said_is.starts_with(&place) && said_is.contains(said), "{share}: {said_is}");
+        }
+        // A share of a token that there is not is a key that the file does not have.
+        let text = format!("{good}[share.nobody]\nstreams = 7\n");
+        let said = TokenFile::from_table(text.parse().unwrap(), &text).unwrap_err().to_string();
+        assert!(said.contains("`share` is no key of it"), "{said}");
     }
 }

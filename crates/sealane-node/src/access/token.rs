@@ -1,9 +1,11 @@
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use sealane_frame::GroupTag;
 use sealane_message::{Pattern, System, Topic};
+use sealane_stream::OwnShares;
 
 /// The beginning of every token, so that a token left somewhere by mistake can be found.
 const PREFIX: &str = concat!("sealane", "_");
@@ -161,9 +163,10 @@ impl TokenRights {
 /// A token as the node knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessToken {
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) hash: [u8; 32],
     pub(super) rights: TokenRights,
+    pub(super) shares: OwnShares,
     pub(super) created: SystemTime,
     pub(super) expires: Option<SystemTime>,
 }
@@ -174,9 +177,19 @@ impl AccessToken {
         &self.name
     }
 
+    /// Its name, as the owner of shares.
+    pub(crate) fn owner(&self) -> Arc<str> {
+        self.name.clone()
+    }
+
     /// The token's rights.
     pub fn rights(&self) -> &TokenRights {
         &self.rights
+    }
+
+    /// The shares that were chosen for it; of all others it has its part.
+    pub fn shares(&self) -> &OwnShares {
+        &self.shares
     }
 
     /// When it was made.

@@ -2,28 +2,14 @@
 //! codecs write them.
 
 use std::fmt::Write;
-use std::path::Path;
-use std::process::Command;
 
 use sealane_codec::{Codec, decode, encode};
 use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
+use sealane_testing::{repository, run_script};
 use serde_json::json;
 
 use crate::running::Running;
 use crate::seals::{Members, TAG, in_json};
-
-/// Runs a script of `tests/js`.
-fn run(script: &str, arguments: &[&str]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
-    let peer = folder.join("node_modules/playwright-core");
-    assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");
-    let mut node = Command::new("node");
-    let output = node.arg(folder.join(script)).args(arguments).output();
-    let output = output.expect("Node.js 20 or later must be installed as `node`");
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!output.stdout.is_empty(), "it ended early");
-}
 
 /// Envelopes on both sides of every step of the codecs' lengths.
 fn envelopes() -> Vec<String> {
@@ -73,20 +59,20 @@ fn it_counts_sizes_as_the_codecs_write_them() {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), lines).unwrap();
-    run("console.mjs", &["sizes", file.path().to_str().unwrap()]);
+    run_script("console.mjs", "playwright-core", &["sizes", file.path().to_str().unwrap()]);
 }
 
 #[test]
 #[ignore = "lab: needs Node.js and npm packages"]
 fn it_reads_frames_as_the_vectors_say() {
-    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/frame");
-    run("frames.mjs", &[vectors.to_str().unwrap()]);
+    let vectors = repository("vectors/frame");
+    run_script("frames.mjs", "playwright-core", &[vectors.to_str().unwrap()]);
 }
 
 #[test]
 #[ignore = "lab: needs Node.js and npm packages"]
 fn it_passes_over_what_only_a_newer_hub_says() {
-    run("strangers.mjs", &[]);
+    run_script("strangers.mjs", "playwright-core", &[]);
 }
 
 #[tokio::test]
@@ -94,7 +80,7 @@ fn it_passes_over_what_only_a_newer_hub_says() {
 async fn a_browser_works_with_it() {
     let hub = Running::over(tempfile::tempdir().unwrap(), sealane_stream::Level::Disk).await;
     let address = hub.address().to_string();
-    let work = move || run("console.mjs", &["browser", &address]);
+    let work = move || run_script("console.mjs", "playwright-core", &["browser", &address]);
     tokio::task::spawn_blocking(work).await.unwrap();
 }
 
@@ -114,7 +100,7 @@ async fn its_faults_do_not_come_back() {
         hub.enqueue("sealed/strange", in_json(None, &frame)).await;
     }
     let address = hub.address().to_string();
-    let work = move || run("faults.mjs", &["open", &address]);
+    let work = move || run_script("faults.mjs", "playwright-core", &["open", &address]);
     tokio::task::spawn_blocking(work).await.unwrap();
 }
 
@@ -123,7 +109,7 @@ async fn its_faults_do_not_come_back() {
 async fn it_steers_consumers_and_cancels_what_is_held_back() {
     let hub = Running::start().await;
     let address = hub.address().to_string();
-    let work = move || run("consumers.mjs", &[&address]);
+    let work = move || run_script("consumers.mjs", "playwright-core", &[&address]);
     tokio::task::spawn_blocking(work).await.unwrap();
 }
 
@@ -138,7 +124,8 @@ async fn a_token_that_only_reads_sees_in_it_all_that_it_may_read() {
     TokenFile::add(hub.folder.path(), "reader", &token, rights, None).unwrap();
     hub.node.reload().unwrap();
     let address = hub.address().to_string();
-    let work = move || run("faults.mjs", &["guarded", &address, token.reveal()]);
+    let work =
+        move || run_script("faults.mjs", "playwright-core", &["guarded", &address, token.reveal()]);
     tokio::task::spawn_blocking(work).await.unwrap();
 }
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sealane_stream::limits::MAX_METRIC_STREAMS;
+use sealane_testing::{free_address, until_async};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -44,9 +45,8 @@ async fn busy() -> (Running, Socket) {
     member.take(6).await;
     member.ack(json!({"from": 0, "to": 3})).await;
     member.send(json!({"nack": {"from": 4, "to": 4}})).await;
-    while hub.get("/v1/streams/dead/a").await.status != 200 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let has_letters = async || hub.get("/v1/streams/dead/a").await.status == 200;
+    until_async("there are dead letters", has_letters).await;
     (hub, member)
 }
 
@@ -113,9 +113,7 @@ impl Drop for Prometheus {
 
 impl Prometheus {
     fn start(folder: &Path) -> Prometheus {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = free_address();
         let process = program("prometheus")
             .arg("--config.file=prometheus.yml")
             .arg(format!("--web.listen-address={address}"))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use sealane_testing::{until_async, until_told_async};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -206,10 +207,8 @@ async fn dead_letters_that_can_have_no_stream_are_counted_and_cost_nobody_an_ack
     }
     mail.send(json!({"ack": {"from": 0, "to": 99}})).await;
     // Those of the two topics, and the letters.
-    while hub.metric("sealane_stream_dead_dropped_total").await < 6 + 103 {
-        assert!(start.elapsed() < Duration::from_secs(60), "they are not counted");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let dropped = async || hub.metric("sealane_stream_dead_dropped_total").await;
+    until_told_async(dropped, |dropped| *dropped >= 6 + 103).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(hub.metric("sealane_stream_failed_commits_total").await, 0);
     assert_eq!(hub.consumer(&deep, "all").await["deadDropped"], 3);
@@ -234,11 +233,8 @@ async fn thousands_of_dead_letters_come_in_small_commits() {
     let stop = Arc::new(AtomicBool::new(false));
     let bystander = writer(&hub, "others", &stop);
     drop(member);
-    let start = Instant::now();
-    while hub.consumer("work", "c").await["deadLettered"] != 16_384 {
-        assert!(start.elapsed() < Duration::from_secs(60), "they do not come");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let lettered = async || hub.consumer("work", "c").await["deadLettered"].clone();
+    until_told_async(lettered, |lettered| *lettered == 16_384).await;
     stop.store(true, Ordering::Relaxed);
     all_are(&bystander.await.unwrap(), &[200]);
     let state = hub.state("dead/work").await;
@@ -332,10 +328,8 @@ async fn a_store_that_another_process_holds_is_named_and_comes_back() {
     assert!(slowest < Duration::from_secs(3), "{slowest:?} for a refusal and a page");
     store.execute_batch("ROLLBACK").unwrap();
     let start = Instant::now();
-    while hub.get("/health").await.json()["status"] != "healthy" {
-        assert!(start.elapsed() < Duration::from_secs(60), "it does not come back of itself");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let is_back = async || hub.get("/health").await.json()["status"] == "healthy";
+    until_async("it comes back of itself", is_back).await;
     println!(
         "held for {held:?} more: a refusal and a page took {slowest:?} at most, \
          back after {:?} (wanted 1 s)",

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use sealane_codec::Codec;
+use sealane_testing::until_told_async;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -17,13 +18,14 @@ async fn a_node_is_ready_while_its_disk_takes_messages() {
     let hub = Running::start().await;
     let reply = hub.get("/ready").await;
     assert_eq!((reply.status, reply.json()), (200, json!({"ready": true, "status": "ready"})));
+    // It looks at the disk every two seconds.
+    let status = async || hub.get("/ready").await.status;
     std::fs::remove_dir_all(hub.folder.path()).unwrap();
-    tokio::time::sleep(Duration::from_millis(2100)).await;
-    let reply = hub.get("/ready").await;
-    assert_eq!((reply.status, reply.json()), (503, json!({"ready": false, "status": "storage"})));
+    until_told_async(status, |status| *status == 503).await;
+    let not_ready = json!({"ready": false, "status": "storage"});
+    assert_eq!(hub.get("/ready").await.json(), not_ready);
     std::fs::create_dir_all(hub.folder.path()).unwrap();
-    tokio::time::sleep(Duration::from_millis(2100)).await;
-    assert_eq!(hub.get("/ready").await.status, 200);
+    until_told_async(status, |status| *status == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -175,7 +175,7 @@ async fn numbers_that_are_skipped_or_go_back_are_refused_by_name() {
     let hub = Running::start().await;
     let mut session = Session::open(&hub, "session=s").await;
     assert_eq!(session.one(item("a", 2)).await, refused("NumberSkipped"));
-    assert_eq!(session.one(item("a", 0)).await, refused("NumberForgotten"));
+    assert_eq!(session.one(item("a", 0)).await, refused("InvalidParameter"));
     session.ask(item("a", 5)).await;
     assert_eq!(session.answer().await["refused"]["error"]["next"], 1);
     assert_eq!(session.one(item("a", 1)).await, Ok(0));
@@ -190,6 +190,52 @@ async fn numbers_that_are_skipped_or_go_back_are_refused_by_name() {
     // Another session of the same client begins for itself.
     let mut other = Session::open(&hub, "session=t").await;
     assert_eq!(other.one(item("a", 401)).await, refused("NumberSkipped"));
+}
+
+#[tokio::test]
+async fn another_message_under_a_number_is_refused_and_the_first_frame_says_which_is_next() {
+    let hub = Running::start().await;
+    let mut session = Session::open(&hub, "session=gateway-7&stream=a").await;
+    assert_eq!(
+        (&session.socket.first["stream"], &session.socket.first["next"]),
+        (&json!("a"), &json!(1))
+    );
+    session.ask(json!([item("a", 1), item("a", 2), item("a", 3)])).await;
+    assert_eq!(session.answers(3).await.len(), 3);
+    // The program starts again: with what it knows, and with other messages under old numbers.
+    let mut session = Session::open(&hub, "session=gateway-7&stream=a").await;
+    assert_eq!(session.socket.first["next"], 4);
+    session.ask(item("a", 3)).await;
+    let again = session.answer().await;
+    assert_eq!(
+        (&again["published"]["replayed"], &again["published"]["offset"]),
+        (&json!(true), &json!(2))
+    );
+    let other = with(item("a", 2), "envelope", json!({"id": "other"}));
+    assert_eq!(session.one(other).await, refused("KeyReused"));
+    assert_eq!(session.one(item("a", 0)).await, refused("InvalidParameter"));
+    let fresh = session.one(item("a", 4)).await;
+    assert_eq!(fresh, Ok(3));
+    // Of two equal numbers in a frame the second is refused, whatever it carries.
+    let twice = json!([item("a", 5), with(item("a", 5), "envelope", json!({})), item("a", 6)]);
+    session.ask(twice).await;
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        let frame = session.answer().await;
+        let one = frame.get("published").or(frame.get("refused")).unwrap();
+        let from = one["n"].as_u64().or(one["from"].as_u64()).unwrap();
+        for n in from..=one["to"].as_u64().unwrap_or(from) {
+            told.push((n, frame.get("published").is_some()));
+        }
+    }
+    told.sort_unstable();
+    assert_eq!(told, [(5, false), (5, true), (6, true)]);
+    // Without the parameter the first frame says nothing of a stream.
+    let session = Session::open(&hub, "session=gateway-8").await;
+    assert_eq!(
+        (session.socket.first.get("stream"), session.socket.first.get("next")),
+        (None, None)
+    );
 }
 
 #[tokio::test]
@@ -314,7 +360,7 @@ async fn what_is_no_publishing_ends_the_socket_by_name() {
         session.socket.send(frame).await;
         assert_eq!(session.socket.ending().await, Ending::new(name, code));
     }
-    for query in ["session=", "stream=a", "session=%1b"] {
+    for query in ["session=", "topic=a", "session=%1b"] {
         let path = format!("/v1/publish?{query}");
         let mut socket = Socket::open_at(hub.address(), &path, &[]).await;
         assert_eq!(socket.ending().await, Ending::new("InvalidParameter", 1003), "{query}");
@@ -373,7 +419,7 @@ async fn bad_input_is_counted_by_its_name_and_touches_nobody_else() {
     let half = with(item("a", 1), "envelope", json!({"id": 7}));
     for (wrong, name) in [
         (item("a", 2), "NumberSkipped"),
-        (item("a", 0), "NumberForgotten"),
+        (item("a", 0), "InvalidParameter"),
         (item("good", 3), "NumberSkipped"),
         (with_expect, "OffsetMismatch"),
         (unknown, "UnknownCondition"),
@@ -388,7 +434,7 @@ async fn bad_input_is_counted_by_its_name_and_touches_nobody_else() {
     assert_eq!(taker.socket.ending().await, Ending::new("CreditExceeded", 1008));
     for (name, count) in [
         ("NumberSkipped", 2),
-        ("NumberForgotten", 1),
+        ("InvalidParameter", 1),
         ("OffsetMismatch", 1),
         ("UnknownCondition", 1),
         ("InvalidEnvelope", 1),

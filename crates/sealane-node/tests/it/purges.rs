@@ -1,7 +1,6 @@
 //! A delayed message can be cancelled, and the oldest messages of a stream can be purged.
 
-use std::time::{Duration, Instant};
-
+use sealane_testing::until_told_async;
 use serde_json::{Value, json};
 
 use crate::running::Running;
@@ -93,11 +92,7 @@ async fn what_is_purged_is_gone_to_the_message_and_stays_so() {
     let all = purge(&hub, json!("new")).await;
     assert_eq!((&all["purged"], &all["first"]), (&json!(13), &json!(20)));
     // Their bytes go behind them, a few blocks at a time.
-    let began = Instant::now();
-    while hub.state("work").await["bytes"] != 0 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{}", hub.state("work").await);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_told_async(async || hub.state("work").await, |state| state["bytes"] == 0).await;
     // Offsets go on.
     assert_eq!(hub.enqueue("work", json!({})).await["offset"], 20);
 }

@@ -1,7 +1,8 @@
 //! A reader begins where it says, goes on where it was, and is told when something is missing.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
+use sealane_testing::{now_ms, until_async};
 use serde_json::{Value, json};
 
 use crate::running::Running;
@@ -18,10 +19,6 @@ async fn reader(hub: &Running, query: &str) -> Socket {
 fn place(reader: &Socket) -> (u64, bool) {
     let first = &reader.first;
     (first["offset"].as_u64().unwrap(), first["recovered"].as_bool().unwrap())
-}
-
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64
 }
 
 #[tokio::test]
@@ -119,11 +116,8 @@ async fn a_crash_gives_streams_that_may_have_lost_something_a_new_generation() {
     }
     let generation =
         async |hub: &Running, topic: &str| hub.state(topic).await["generation"].as_u64().unwrap();
-    let began = Instant::now();
-    while hub.metric("sealane_stream_stored_total").await < 30 {
-        assert!(began.elapsed() < Duration::from_secs(60), "`memory` is never stored");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let stored = async || hub.metric("sealane_stream_stored_total").await >= 30;
+    until_async("`memory` is stored", stored).await;
     let after = hub.crashed().await;
     // The copy is another file, so nothing shows that the system kept what `os` relies on.
     for (level, renewed) in [("memory", true), ("os", true), ("disk", false)] {

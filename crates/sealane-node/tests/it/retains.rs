@@ -2,24 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use sealane_testing::until_told_async;
 use serde_json::{Value, json};
 
 use crate::running::Running;
 use crate::socket::offsets;
 
 /// Retention looks at the streams several times a second.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn settles(hub: &Running, topic: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    let began = Instant::now();
-    loop {
-        let state = hub.state(topic).await;
-        if is_so(&state) {
-            return state;
-        }
-        assert!(began.elapsed() < PATIENCE, "{state}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_told_async(async || hub.state(topic).await, is_so).await
 }
 
 #[tokio::test]

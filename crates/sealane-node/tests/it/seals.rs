@@ -1,7 +1,6 @@
 //! Sealed streams: the hub keeps and delivers frames that it cannot open, as it does all else.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant};
 
 use sealane_codec::{Codec, DatumWriter};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, open_stored, seal_frame};
@@ -10,6 +9,7 @@ use sealane_seal::{
     Binding, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener, Sealer, SenderContext,
     Slot, Suite,
 };
+use sealane_testing::until_async;
 use serde_json::{Value, json};
 
 use crate::http::{self, Reply};
@@ -338,11 +338,7 @@ async fn conditions_keys_delays_and_bounds_hold_for_sealed_streams_too() {
     for first in [2, 7, 12] {
         batch(&hub, "s", members.seal_numbered(first, 5)).await;
     }
-    let began = Instant::now();
-    while hub.state("s").await["first"] != 12 {
-        assert!(began.elapsed() < Duration::from_secs(60));
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_async("the first ones go", async || hub.state("s").await["first"] == 12).await;
     let mut reader = hub.subscribe("stream=s&from=0").await;
     reader.credit(10).await;
     assert_eq!((&reader.first["recovered"], &reader.first["offset"]), (&json!(false), &json!(12)));

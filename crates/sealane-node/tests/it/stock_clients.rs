@@ -1,29 +1,16 @@
 //! Stock JavaScript clients, `ws` with JSON and with msgpackr, work unchanged.
 
-use std::path::Path;
-use std::process::Command;
-
+use sealane_testing::run_script;
 use serde_json::json;
 
 use crate::running::Running;
 
 /// Runs a part of `tests/js/stock.mjs` against the hub.
 async fn run(hub: &Running, part: &'static str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
-    assert!(
-        folder.join("node_modules/ws").exists(),
-        "npm packages are missing; run: cargo xtask needs"
-    );
     let address = hub.address().to_string();
-    let done = tokio::task::spawn_blocking(move || {
-        let mut node = Command::new("node");
-        node.arg(folder.join("stock.mjs")).args([part, &address]).output()
-    });
-    let output = done.await.unwrap().expect("Node.js 18 or later must be installed as `node`");
-    let (out, err) = (output.stdout, output.stderr);
-    print!("{}", String::from_utf8_lossy(&out));
-    assert!(output.status.success(), "{part}: {}", String::from_utf8_lossy(&err));
-    assert!(out.ends_with(b"done\n"), "{part} ended early");
+    let run = move || run_script("stock.mjs", "ws", &[part, &address]);
+    let said = tokio::task::spawn_blocking(run).await.unwrap();
+    assert!(said.ends_with("done\n"), "{part} ended early");
 }
 
 #[tokio::test]

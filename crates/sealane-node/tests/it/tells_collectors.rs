@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sealane_node::{Config, HubNode, StartError};
 use sealane_stream::Level;
+use sealane_testing::until_async;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -147,10 +148,8 @@ async fn requests_of_sampled_traces_become_spans_and_no_others() {
     }
     assert!(spans[0]["spanId"] != spans[1]["spanId"] && spans[1]["spanId"] != spans[2]["spanId"]);
     // They count when the collector's answer has come.
-    let start = Instant::now();
-    while hub.metric("sealane_carry_spans_total").await != 3 {
-        assert!(start.elapsed() < Duration::from_secs(60), "what was taken is counted");
-    }
+    let told = async || hub.metric("sealane_carry_spans_total").await == 3;
+    until_async("what was taken is counted", told).await;
     // A span that was not told before the node stops is told then.
     assert_eq!(enqueue(&hub, &[&sampled()]).await, 200);
     hub.stop().await;
@@ -164,10 +163,8 @@ async fn a_collector_that_refuses_or_stands_holds_up_nobody() {
     collector.status.store(503, Ordering::Relaxed);
     assert_eq!(enqueue(&hub, &[&sampled()]).await, 200);
     collector.spans().await;
-    let start = Instant::now();
-    while hub.metric("sealane_carry_spans_dropped_total").await != 1 {
-        assert!(start.elapsed() < Duration::from_secs(60), "a refused span is counted");
-    }
+    let dropped = async || hub.metric("sealane_carry_spans_dropped_total").await == 1;
+    until_async("a refused span is counted", dropped).await;
     // It comes back, and is told of what is new.
     collector.status.store(200, Ordering::Relaxed);
     assert_eq!(enqueue(&hub, &[&sampled()]).await, 200);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sealane_stream::limits::{MAX_METRIC_BEHIND, MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
+use sealane_testing::{until_async, until_told_async};
 use serde_json::json;
 
 use crate::exposition::Exposition;
@@ -45,9 +46,8 @@ async fn streams_and_consumers_are_told_apart() {
     assert_eq!(socket.deliver().await.attempt, 2);
     socket.send(json!({"nack": {"from": 2, "to": 2}})).await;
     let _reader = hub.subscribe("stream=a&from=first").await;
-    while hub.get("/v1/streams/dead/a").await.status != 200 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let has_letters = async || hub.get("/v1/streams/dead/a").await.status == 200;
+    until_async("there are dead letters", has_letters).await;
     let told = Exposition::of(&hub).await;
     let (a, c) = (r#"stream="a""#, r#"stream="a",consumer="c""#);
     for (name, labels, value) in [
@@ -153,11 +153,11 @@ async fn consumers_beyond_the_bound_are_summed() {
     last.credit(2).await;
     last.take(2).await;
     last.ack(json!({"from": 0, "to": 1})).await;
-    while Exposition::of(&hub).await.value("sealane_stream_consumer_acked_total", OTHERS)
-        != Some(2.0)
-    {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let acked = async || {
+        let told = Exposition::of(&hub).await;
+        told.value("sealane_stream_consumer_acked_total", OTHERS) == Some(2.0)
+    };
+    until_async("they are acknowledged", acked).await;
     // One that is removed leaves its place to the next that comes.
     assert_eq!(hub.delete("/v1/consumers/a/0?consumer=c0").await.status, 200);
     let _new = hub.subscribe("stream=a/0&consumer=new&from=first").await;
@@ -220,9 +220,8 @@ async fn what_is_published_by_socket_purged_and_removed_is_told() {
         let item = json!({"to": "a", "n": number, "envelope": {}});
         socket.send(json!({"publish": item})).await;
     }
-    while Exposition::of(&hub).await.value("sealane_stream_stored_total", "") != Some(3.0) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let stored = async || Exposition::of(&hub).await.value("sealane_stream_stored_total", "");
+    until_told_async(stored, |stored| *stored == Some(3.0)).await;
     hub.subscribe("stream=a&consumer=c&from=first").await.close().await;
     let (a, c) = (r#"stream="a""#, r#"stream="a",consumer="c""#);
     let told = Exposition::of(&hub).await;
@@ -269,15 +268,15 @@ async fn what_takes_long_is_seen_in_its_histogram() {
     member.ack(json!({"from": 3, "to": 3})).await;
     let enqueue = r#"route="/v1/enqueue/batch""#;
     // The effects of a commit are seen before its own time, which ends with it.
-    let told = loop {
-        let told = Exposition::of(&hub).await;
-        let is_acked = told.value("sealane_stream_acked_total", "") == Some(1.0);
-        let timed = told.value("sealane_stream_commit_seconds_count", "");
-        if is_acked && timed >= told.value("sealane_stream_commits_total", "") {
-            break told;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+    let told = until_told_async(
+        async || Exposition::of(&hub).await,
+        |told| {
+            let timed = told.value("sealane_stream_commit_seconds_count", "");
+            told.value("sealane_stream_acked_total", "") == Some(1.0)
+                && timed >= told.value("sealane_stream_commits_total", "")
+        },
+    )
+    .await;
     let all = "+Inf";
     assert_eq!(up_to(&told, "stream_reader_delivery", "", all), 4.0);
     // On a busy machine the fourth may take as long as those that wait for their reader.

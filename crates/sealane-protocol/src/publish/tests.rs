@@ -41,14 +41,19 @@ fn what_the_hub_writes_the_client_reads() {
     let level = HubLevel::from(Level::Disk);
     let placed = |numbers, outcome| {
         let (stream, level) = (stream.clone(), level.clone());
-        PublishFrame::Published(StoredRange { stream, numbers, outcome, level })
+        let replayed = numbers == many;
+        PublishFrame::Published(StoredRange { stream, numbers, outcome, level, replayed })
     };
     let error = WireError::from(&Error::NumberSkipped { next: 2 });
     let refused = NotPlaced { stream: "a//b".into(), numbers: many, error: error.clone() };
     for codec in Codec::AT_REST {
         let (session, features) = ("s".to_owned(), Features::ours());
+        let place = Some(SessionPlace { stream: stream.clone(), next: 9 });
+        let named = PublishFrame::Session { session, codec, time_ms: 5, features, place };
+        let PublishFrame::Session { session, features, .. } = named.clone() else { panic!() };
         for frame in [
-            PublishFrame::Session { session, codec, time_ms: 5, features },
+            named,
+            PublishFrame::Session { session, codec, time_ms: 5, features, place: None },
             PublishFrame::Credit { messages: 7, bytes: 8 },
             placed(one, at),
             placed(many, at),
@@ -148,7 +153,7 @@ fn a_session_is_named_as_a_consumer_is() {
     assert_eq!(read("codec", "json").unwrap(), PublishQuery::default());
     let long = "x".repeat(MAX_SESSION_NAME_BYTES + 1);
     for (name, value) in
-        [("session", ""), ("session", "\u{1b}"), ("stream", "a"), ("session", &long)]
+        [("session", ""), ("session", "\u{1b}"), ("topic", "a"), ("session", &long)]
     {
         assert!(matches!(read(name, value), Err(Error::InvalidParameter { .. })), "{name}");
     }

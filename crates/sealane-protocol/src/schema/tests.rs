@@ -108,7 +108,7 @@ fn what_is_written_by_hand_is_what_its_schema_says() {
         for to in [1, 9] {
             let numbers = NumberRange { from: 1, to };
             let (stream, level) = (enqueued.stream.clone(), enqueued.level.clone());
-            let placed = crate::StoredRange { stream, numbers, outcome, level };
+            let placed = crate::StoredRange { stream, numbers, outcome, level, replayed };
             twin::<Published>(|codec, _, out| {
                 crate::PublishFrame::Published(placed.clone()).write(codec, out);
             });

@@ -6,7 +6,7 @@ use super::{SimEvent, SimMedium, SimRun};
 use crate::medium::{BLE_ADVERTISING_DELAY, DOT11P_ACK, DOT11P_AIFS, DOT11P_TRIES};
 use crate::node::{SimUnitTarget, SimUrgency};
 use crate::random::{DrawPurpose, TransmissionDraws};
-use crate::watch::LossReason;
+use crate::watch::{LossReason, RunEvent};
 use crate::{SimError, SimMediumProfile, SimSpan, SimTime};
 
 /// A radio of LoRa that finds its channel busy listens again within so many transmissions of its
@@ -23,24 +23,24 @@ impl SimRun<'_> {
         unit: QueuedUnit,
     ) -> Result<(), SimError> {
         let Some(port) = self.body_mut(node).and_then(|body| body.port_mut(medium)) else {
-            self.slots.release(unit.slot);
+            self.ether.slots.release(unit.slot);
             return Ok(());
         };
         if !port.queue(unit) {
-            self.slots.release(unit.slot);
-            return self.watch.loses(self.now, node, LossReason::Full);
+            self.ether.slots.release(unit.slot);
+            return self.watch.tells(self.clock.now, node, RunEvent::Drop(LossReason::Full));
         }
         self.contend(medium, node)
     }
 
     /// Begins to try, if something waits and nothing is under way.
     pub(super) fn contend(&mut self, medium: usize, node: u32) -> Result<(), SimError> {
-        let now = self.now;
+        let now = self.clock.now;
         let Some(profile) = self.scenario.media.get(medium).map(|plan| plan.profile) else {
             return Ok(());
         };
-        let Some(SimMedium::Air(air)) = self.media.get(medium) else { return Ok(()) };
-        let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.ether.media.get(medium) else { return Ok(()) };
+        let Some(body) = self.fleet.bodies.get_mut(node as usize) else { return Ok(()) };
         let (is_awake, life) = (body.listens.is_some(), body.life);
         let Some(port) = body.port(medium) else { return Ok(()) };
         if !is_awake || port.is_busy || !port.has_waiting() {
@@ -64,21 +64,21 @@ impl SimRun<'_> {
         if at <= now {
             return self.transmit(medium, node, &profile);
         }
-        self.agenda.put(at, SimEvent::Attempt { medium, node, life });
+        self.clock.agenda.put(at, SimEvent::Attempt { medium, node, life });
         Ok(())
     }
 
     /// A radio's turn may have come.
     pub(super) fn attempt(&mut self, medium: usize, node: u32, life: u32) -> Result<(), SimError> {
-        let now = self.now;
+        let now = self.clock.now;
         if !self.is_alive(node, life) {
             return Ok(());
         }
         let Some(profile) = self.scenario.media.get(medium).map(|plan| plan.profile) else {
             return Ok(());
         };
-        let Some(SimMedium::Air(air)) = self.media.get(medium) else { return Ok(()) };
-        let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.ether.media.get(medium) else { return Ok(()) };
+        let Some(body) = self.fleet.bodies.get_mut(node as usize) else { return Ok(()) };
         let is_awake = body.listens.is_some();
         let notices = profile.notices().filter(|_| is_awake);
         let busy = notices.and_then(|late| air.busy(node, body, now, late));
@@ -90,7 +90,7 @@ impl SimRun<'_> {
         }
         if matches!(profile, SimMediumProfile::Lora(_)) && busy.is_some() && port.has_waiting() {
             let at = self.listens_again(medium, node, source);
-            self.agenda.put(at, SimEvent::Attempt { medium, node, life });
+            self.clock.agenda.put(at, SimEvent::Attempt { medium, node, life });
             return Ok(());
         }
         if let Some(busy) = busy {
@@ -98,7 +98,7 @@ impl SimRun<'_> {
         }
         let due = port.backoff.due();
         if matches!(profile, SimMediumProfile::Dot11p) && due > now {
-            self.agenda.put(due, SimEvent::Attempt { medium, node, life });
+            self.clock.agenda.put(due, SimEvent::Attempt { medium, node, life });
             return Ok(());
         }
         self.transmit(medium, node, &profile)
@@ -108,16 +108,16 @@ impl SimRun<'_> {
     /// within a while of chance, for what is urgent within a shorter one.
     fn listens_again(&mut self, medium: usize, node: u32, source: u64) -> SimTime {
         let profile = self.scenario.media.get(medium).map(|plan| plan.profile);
-        let port = self.bodies.get_mut(node as usize).and_then(|body| body.port_mut(medium));
-        let (Some(profile), Some(port)) = (profile, port) else { return self.now };
-        let Some(unit) = port.first() else { return self.now };
+        let port = self.fleet.bodies.get_mut(node as usize).and_then(|body| body.port_mut(medium));
+        let (Some(profile), Some(port)) = (profile, port) else { return self.clock.now };
+        let Some(unit) = port.first() else { return self.clock.now };
         port.put_off += 1;
         let times = if unit.urgency <= SimUrgency::Urgent { SOON_TIMES } else { LATER_TIMES };
-        let window = profile.air_time(self.slots.unit(unit.slot).len()).0 * times;
+        let window = profile.air_time(self.ether.slots.unit(unit.slot).len()).0 * times;
         let number = port.transmissions | u64::from(port.put_off) << 40;
         let late =
             TransmissionDraws::new(source, node, number).below(node, DrawPurpose::Wait, window);
-        self.now + SimSpan(late.max(1))
+        self.clock.now + SimSpan(late.max(1))
     }
 
     /// Sends what waits first, or again what nobody has acknowledged.
@@ -127,27 +127,27 @@ impl SimRun<'_> {
         node: u32,
         profile: &SimMediumProfile,
     ) -> Result<(), SimError> {
-        let now = self.now;
+        let now = self.clock.now;
         loop {
-            let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
-            let Some(body) = self.bodies.get_mut(node as usize) else { return Ok(()) };
+            let Some(SimMedium::Air(air)) = self.ether.media.get_mut(medium) else { return Ok(()) };
+            let Some(body) = self.fleet.bodies.get_mut(node as usize) else { return Ok(()) };
             let Some(index) = body.port_on(medium) else { return Ok(()) };
             let Some(port) = body.ports.get_mut(index) else { return Ok(()) };
             let Some(unit) = port.next() else {
                 port.is_busy = false;
                 return Ok(());
             };
-            let air_time = profile.air_time(self.slots.unit(unit.slot).len());
+            let air_time = profile.air_time(self.ether.slots.unit(unit.slot).len());
             if port.duty.as_mut().is_some_and(|duty| !duty.spend(now, air_time)) {
                 port.give_up();
-                self.slots.release(unit.slot);
-                self.watch.loses(now, node, LossReason::Duty)?;
+                self.ether.slots.release(unit.slot);
+                self.watch.tells(now, node, RunEvent::Drop(LossReason::Duty))?;
                 continue;
             }
             if profile.acknowledges() && matches!(unit.to, SimUnitTarget::One(_)) {
                 // The radio holds it until it is acknowledged, and the transmission beside.
                 port.tries(unit);
-                self.slots.hold(unit.slot);
+                self.ether.slots.hold(unit.slot);
             }
             port.sent += air_time;
             port.transmissions += 1;
@@ -165,7 +165,7 @@ impl SimRun<'_> {
             };
             body.pays(index, air_time);
             let transmission = air.begin(transmission);
-            self.agenda.put(now + air_time, SimEvent::End { medium, transmission });
+            self.clock.agenda.put(now + air_time, SimEvent::End { medium, transmission });
             return Ok(());
         }
     }
@@ -178,13 +178,13 @@ impl SimRun<'_> {
         life: u32,
         to: u32,
     ) -> Result<(), SimError> {
-        let now = self.now;
+        let now = self.clock.now;
         let answers = self.is_alive(node, life);
-        let body = self.bodies.get_mut(node as usize);
+        let body = self.fleet.bodies.get_mut(node as usize);
         let Some(body) = body.filter(|body| answers && body.listens.is_some()) else {
             return self.answered(medium, to, false);
         };
-        let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.ether.media.get_mut(medium) else { return Ok(()) };
         let Some(index) = body.port_on(medium) else { return Ok(()) };
         let Some(port) = body.ports.get_mut(index) else { return Ok(()) };
         port.sent += DOT11P_ACK;
@@ -203,7 +203,7 @@ impl SimRun<'_> {
         body.pays(index, DOT11P_ACK);
         let transmission = air.begin(transmission);
         self.watch.acknowledges(DOT11P_ACK);
-        self.agenda.put(now + DOT11P_ACK, SimEvent::End { medium, transmission });
+        self.clock.agenda.put(now + DOT11P_ACK, SimEvent::End { medium, transmission });
         Ok(())
     }
 
@@ -235,9 +235,9 @@ impl SimRun<'_> {
         port.is_busy = false;
         if is_acknowledged || trying.tries >= DOT11P_TRIES {
             port.give_up();
-            self.slots.release(trying.unit.slot);
+            self.ether.slots.release(trying.unit.slot);
             if !is_acknowledged {
-                self.watch.loses(self.now, node, LossReason::Unanswered)?;
+                self.watch.tells(self.clock.now, node, RunEvent::Drop(LossReason::Unanswered))?;
             }
         } else {
             port.widen();

@@ -30,7 +30,7 @@ struct TransmissionTarget {
 impl SimRun<'_> {
     /// A transmission is over: who has it?
     pub(super) fn end(&mut self, medium: usize, transmission: usize) -> Result<(), SimError> {
-        let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return Ok(()) };
+        let Some(SimMedium::Air(air)) = self.ether.media.get_mut(medium) else { return Ok(()) };
         let Some(over) = air.take(transmission) else { return Ok(()) };
         let is_whole = self.is_alive(over.from, over.life);
         match over.what {
@@ -60,7 +60,7 @@ impl SimRun<'_> {
         let Some(plan) = self.scenario.media.get(medium) else { return Ok(()) };
         let (manners, profile) = (plan.manners, plan.profile);
         let sent = self.receivers(medium, over, meant);
-        self.watch.sends(self.now, &sent, self.slots.unit(slot))?;
+        self.watch.sends(self.clock.now, &sent, self.ether.slots.unit(slot))?;
         let answers = match meant.to {
             SimUnitTarget::One(to) if profile.acknowledges() => Some(to),
             _ => None,
@@ -78,7 +78,7 @@ impl SimRun<'_> {
         }
         let is_heard = !sent.heard.is_empty();
         self.watch.keep(sent);
-        self.slots.release(slot);
+        self.ether.slots.release(slot);
         if !meant.is_whole {
             return Ok(());
         }
@@ -115,12 +115,12 @@ impl SimRun<'_> {
         match body.filter(|_| is_heard).map(|body| body.life) {
             Some(life) => {
                 let event = SimEvent::Acknowledge { medium, node: to, life, to: over.from };
-                self.agenda.put(self.now + DOT11P_SIFS, event);
+                self.clock.agenda.put(self.clock.now + DOT11P_SIFS, event);
             }
             None => {
                 let (node, life) = (over.from, over.life);
                 let event = SimEvent::Unanswered { medium, node, life };
-                self.agenda.put(self.now + DOT11P_ACK_TIMEOUT, event);
+                self.clock.agenda.put(self.clock.now + DOT11P_ACK_TIMEOUT, event);
             }
         }
         Ok(())
@@ -136,14 +136,14 @@ impl SimRun<'_> {
         let air_time = over.ends - over.starts;
         let mut sent = self.watch.fresh(over.from, medium as u32, over.starts, air_time);
         let Some(plan) = self.scenario.media.get(medium) else { return sent };
-        let Some(SimMedium::Air(air)) = self.media.get_mut(medium) else { return sent };
-        let (seed, bodies) = (self.seed, &self.bodies);
+        let Some(SimMedium::Air(air)) = self.ether.media.get_mut(medium) else { return sent };
+        let (seed, bodies) = (self.seed, &self.fleet.bodies);
         let SharedMedium { nears, reach, cells, .. } = air;
         let nears =
             nears.lend(over.from, NearListInputs { medium, plan, seed, reach, cells, bodies });
         for near in &nears {
-            let Some(body) = self.bodies.get_mut(near.node as usize) else { continue };
-            if body.side != over.side || self.cuts.part(over.from, near.node) {
+            let Some(body) = self.fleet.bodies.get_mut(near.node as usize) else { continue };
+            if body.side != over.side || self.ether.cuts.part(over.from, near.node) {
                 continue;
             }
             let Some(since) = body.listens else { continue };
@@ -174,9 +174,11 @@ impl SimRun<'_> {
         manners: LinkImpairments,
     ) {
         for delay in manners.delays(over.draws, node) {
-            self.slots.hold(slot);
+            self.ether.slots.hold(slot);
             let from = over.from;
-            self.agenda.put(self.now + delay, SimEvent::Arrive { medium, node, from, slot });
+            self.clock
+                .agenda
+                .put(self.clock.now + delay, SimEvent::Arrive { medium, node, from, slot });
         }
     }
 }

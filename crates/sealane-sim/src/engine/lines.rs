@@ -10,7 +10,7 @@ use crate::node::SimUnitTarget;
 use crate::place::PlaceGrid;
 use crate::random::{DrawOdds, DrawPurpose, TransmissionDraws};
 use crate::scenario::{LinkImpairments, LinkPlan, MediumPlan, MediumTopology};
-use crate::watch::LossReason;
+use crate::watch::{LossReason, RunEvent};
 use crate::{SimError, SimMediumProfile, SimSpan, SimTime};
 
 /// How often a connection sends a packet before it is given up: the packets of about half a second
@@ -218,7 +218,7 @@ impl SimRun<'_> {
         unit: QueuedUnit,
     ) -> Result<(), SimError> {
         let (Some(SimMedium::Lines(lines)), Some(plan)) =
-            (self.media.get(medium), self.scenario.media.get(medium))
+            (self.ether.media.get(medium), self.scenario.media.get(medium))
         else {
             return Ok(());
         };
@@ -230,7 +230,7 @@ impl SimRun<'_> {
         for to in others {
             self.send_by_line(medium, LinkDirection { from: node, to }, unit)?;
         }
-        self.slots.release(unit.slot);
+        self.ether.slots.release(unit.slot);
         Ok(())
     }
 
@@ -240,21 +240,21 @@ impl SimRun<'_> {
         pair: LinkDirection,
         unit: QueuedUnit,
     ) -> Result<(), SimError> {
-        let now = self.now;
+        let now = self.clock.now;
         let Some(plan) = self.scenario.media.get(medium) else { return Ok(()) };
         let [Some(from), Some(to)] =
-            [pair.from, pair.to].map(|node| self.bodies.get(node as usize))
+            [pair.from, pair.to].map(|node| self.fleet.bodies.get(node as usize))
         else {
             return Ok(());
         };
         let metres = from.place.metres_to(to.place);
-        let Some(SimMedium::Lines(lines)) = self.media.get_mut(medium) else { return Ok(()) };
+        let Some(SimMedium::Lines(lines)) = self.ether.media.get_mut(medium) else { return Ok(()) };
         let is_near = !plan.profile.is_radio() || metres <= lines.reach.farthest_m();
-        let is_apart = from.side != to.side || self.cuts.part(pair.from, pair.to);
+        let is_apart = from.side != to.side || self.ether.cuts.part(pair.from, pair.to);
         if !is_near || is_apart || to.listens.is_none() {
             return Ok(());
         }
-        let air_time = plan.profile.air_time(self.slots.unit(unit.slot).len());
+        let air_time = plan.profile.air_time(self.ether.slots.unit(unit.slot).len());
         let manners = lines.manners(plan, pair);
         let chance = if plan.profile.is_radio() { chance(plan, metres) } else { 1.0 };
         let odd = LinkOdds {
@@ -263,7 +263,7 @@ impl SimRun<'_> {
             own_loss: DrawOdds::of(own_loss(plan, self.seed, pair.from, pair.to)),
         };
         let Some(crossing) = lines.cross(&plan.profile, pair, now, air_time, odd) else {
-            return self.watch.loses(now, pair.from, LossReason::Full);
+            return self.watch.tells(now, pair.from, RunEvent::Drop(LossReason::Full));
         };
         debug_assert_eq!(lines.medium, medium);
         let air_time = SimSpan(air_time.0.saturating_mul(crossing.tries));
@@ -274,15 +274,16 @@ impl SimRun<'_> {
         }
         for delay in manners.delays(crossing.draws, pair.to).take_while(|_| crossing.lost.is_none())
         {
-            self.slots.hold(unit.slot);
+            self.ether.slots.hold(unit.slot);
             let (node, from, slot) = (pair.to, pair.from, unit.slot);
             let event = SimEvent::Arrive { medium, node, from, slot };
-            self.agenda.put(crossing.ends + delay, event);
+            self.clock.agenda.put(crossing.ends + delay, event);
         }
-        self.watch.sends(now, &sent, self.slots.unit(unit.slot))?;
+        self.watch.sends(now, &sent, self.ether.slots.unit(unit.slot))?;
         self.watch.keep(sent);
-        if let Some(index) = self.bodies.get(pair.from as usize).and_then(|b| b.port_on(medium))
-            && let Some(body) = self.bodies.get_mut(pair.from as usize)
+        if let Some(index) =
+            self.fleet.bodies.get(pair.from as usize).and_then(|b| b.port_on(medium))
+            && let Some(body) = self.fleet.bodies.get_mut(pair.from as usize)
         {
             body.pays(index, air_time);
             if let Some(port) = body.ports.get_mut(index) {

@@ -8,7 +8,7 @@ use super::{SimEthernetHeader, SimRun};
 use crate::node::{SimMeshMembers, SimUnitTarget, SimUrgency};
 use crate::place::SimPlace;
 use crate::scenario::{ProgramKind, Scenario};
-use crate::watch::LossReason;
+use crate::watch::{LossReason, RunEvent};
 use crate::{SimError, SimSpan, SimTime};
 
 /// The events at machines outside since the outbox was read last.
@@ -75,7 +75,7 @@ impl SimRun<'_> {
 
     /// Keeps a unit for a program outside.
     pub(super) fn depart(&mut self, node: u32, port: usize, from: u32, slot: SlotId) {
-        let (cover, unit) = (self.slots.cover(slot), self.slots.unit(slot).to_vec());
+        let (cover, unit) = (self.ether.slots.cover(slot), self.ether.slots.unit(slot).to_vec());
         self.outbox.departures.push(OutsideDeparture { node, port, from, cover, unit });
     }
 
@@ -90,22 +90,22 @@ impl SimRun<'_> {
     pub(crate) fn enter(&mut self, entrance: &OutsideArrival<'_>) -> Result<(), SimError> {
         let OutsideArrival { node, port, to, cover, unit } = *entrance;
         let Some(body) = self.body(node).filter(|body| body.listens.is_some()) else {
-            return self.watch.loses(self.now, node, LossReason::Gone);
+            return self.watch.tells(self.clock.now, node, RunEvent::Drop(LossReason::Gone));
         };
         let Some(medium) = body.ports.get(port).map(|port| port.medium) else { return Ok(()) };
         if body.capture.is_some() {
             // From here, its own units look like those that it sends on.
-            return self.watch.loses(self.now, node, LossReason::Captured);
+            return self.watch.tells(self.clock.now, node, RunEvent::Drop(LossReason::Captured));
         }
-        let slot = self.slots.put(unit.into());
-        self.slots.set_cover(slot, cover);
+        let slot = self.ether.slots.put(unit.into());
+        self.ether.slots.set_cover(slot, cover);
         self.queue(medium, node, QueuedUnit { slot, to, urgency: SimUrgency::Normal })
     }
 
     /// Has the machines of the mesh be members of another group than that of the seed. To be called
     /// before anything is done.
     pub(crate) fn enlist(&mut self, crew: SimMeshMembers) {
-        self.crew = Arc::new(crew);
+        self.mesh.crew = Arc::new(crew);
     }
 
     /// The scenario that is run.
@@ -115,12 +115,12 @@ impl SimRun<'_> {
 
     /// When the next event is due.
     pub(crate) fn next_due(&self) -> Option<SimTime> {
-        self.agenda.next()
+        self.clock.agenda.next()
     }
 
     /// The virtual time.
     pub(crate) fn now(&self) -> SimTime {
-        self.now
+        self.clock.now
     }
 
     /// Moves what is for programs outside to the end of a list.
@@ -135,12 +135,12 @@ impl SimRun<'_> {
 
     /// The run ends now and not when its scenario says.
     pub(crate) fn cut_short(&mut self) {
-        self.scenario.duration = self.scenario.duration.min(self.now - SimTime(0));
+        self.scenario.duration = self.scenario.duration.min(self.clock.now - SimTime(0));
     }
 
     /// How the machines are.
     pub(crate) fn standings(&self) -> impl Iterator<Item = SimMachineStatus<'_>> {
-        self.scenario.nodes.iter().zip(&self.bodies).map(|(plan, body)| SimMachineStatus {
+        self.scenario.nodes.iter().zip(&self.fleet.bodies).map(|(plan, body)| SimMachineStatus {
             name: &plan.name,
             place: body.place,
             state: match (body.is_up, body.listens) {

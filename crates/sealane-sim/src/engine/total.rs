@@ -7,15 +7,15 @@ use crate::{SimFrameCounts, SimSpan, SimSummary};
 impl SimRun<'_> {
     pub(super) fn summary(&self) -> SimSummary {
         let SimLedger { tally, latencies, .. } = &self.ledger;
-        let ports = self.bodies.iter().flat_map(|body| &body.ports);
+        let ports = self.fleet.bodies.iter().flat_map(|body| &body.ports);
         let mut frames = SimFrameCounts::default();
-        self.programs.iter().flatten().for_each(|program| frames += program.frames());
+        self.fleet.programs.iter().flatten().for_each(|program| frames += program.frames());
         let whole = self.scenario.duration.0.max(1);
         let ppm = |span: SimSpan| span.0.saturating_mul(1_000_000) / whole;
         SimSummary {
             seconds: self.scenario.duration.as_s(),
-            machines: self.bodies.len() as u64,
-            events: self.done,
+            machines: self.fleet.bodies.len() as u64,
+            events: self.clock.done,
             messages: tally.messages,
             expected: tally.expected,
             delivered: tally.delivered,
@@ -26,7 +26,7 @@ impl SimRun<'_> {
             all_within: latencies.most(),
             sent_ppm_most: ports.clone().map(|port| ppm(port.sent)).max().unwrap_or(0),
             heard_ppm_most: ports.map(|port| ppm(port.heard)).max().unwrap_or(0),
-            held: self.slots.len() as u64,
+            held: self.ether.slots.len() as u64,
             frames,
             counts: self.watch.counts(),
         }

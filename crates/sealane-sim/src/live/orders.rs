@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::SimError;
-use crate::args::SimOrderVerb;
+use crate::args::{SimOrderVerb, SimPairArgs, SimWhoArgs};
 use crate::limits::{MAX_LIVE_ORDER_BYTES, MAX_LIVE_ORDERS, MAX_LIVE_WAIT_MS};
 
 const PATIENCE: Duration = Duration::from_millis(MAX_LIVE_WAIT_MS);
@@ -167,16 +167,19 @@ pub(crate) fn give(scenario: &Path, order: &SimOrderVerb) -> Result<Value, SimEr
 
 /// An order as it is written.
 fn written(order: &SimOrderVerb) -> Value {
+    let all = |act: &str, machines: &SimWhoArgs| json!({ "do": act, "who": machines.who });
+    let pair =
+        |act, sides: &SimPairArgs| json!({ "do": act, "sides": [[sides.one], [sides.other]] });
     match order {
         SimOrderVerb::Status => json!({ "do": "status" }),
         SimOrderVerb::Stop => json!({ "do": "stop" }),
         SimOrderVerb::Move { who, x, y } => json!({ "do": "move", "who": [who], "to": [x, y] }),
-        SimOrderVerb::Cut { one, other } => json!({ "do": "cut", "sides": [[one], [other]] }),
-        SimOrderVerb::Mend { one, other } => json!({ "do": "mend", "sides": [[one], [other]] }),
-        SimOrderVerb::Join { who } => json!({ "do": "join", "who": who }),
-        SimOrderVerb::Kill { who } => json!({ "do": "leave", "who": who }),
-        SimOrderVerb::Sleep { who } => json!({ "do": "sleep", "who": who }),
-        SimOrderVerb::Wake { who } => json!({ "do": "wake", "who": who }),
+        SimOrderVerb::Cut(sides) => pair("cut", sides),
+        SimOrderVerb::Mend(sides) => pair("mend", sides),
+        SimOrderVerb::Join(machines) => all("join", machines),
+        SimOrderVerb::Kill(machines) => all("leave", machines),
+        SimOrderVerb::Sleep(machines) => all("sleep", machines),
+        SimOrderVerb::Wake(machines) => all("wake", machines),
         SimOrderVerb::Loss { medium, part } => {
             json!({ "do": "loss", "medium": medium, "loss": part })
         }

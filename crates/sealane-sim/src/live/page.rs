@@ -1,12 +1,26 @@
 //! The page of a live run, on loopback: its map, and the orders that `ctl` has.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::convert::Infallible;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::body::{Body, HttpBody, to_bytes};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN,
+    REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 use super::orders::LiveOrderSender;
 use crate::SimError;
@@ -14,6 +28,8 @@ use crate::limits::{MAX_LIVE_ORDER_BYTES, MAX_LIVE_READERS, MAX_LIVE_WAIT_MS};
 use crate::watch::with_map;
 
 const PATIENCE: Duration = Duration::from_millis(MAX_LIVE_WAIT_MS);
+/// How long nobody is let in after the system had no room for somebody.
+const PAUSE: Duration = Duration::from_millis(100);
 const PAGE: &str = include_str!("page.html");
 /// Nothing is fetched but from here, and no page shows this one in a frame.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -25,17 +41,6 @@ struct LivePage {
     page: String,
     /// Only who has it sees the run, or gives orders: others of this machine reach the port too.
     key: String,
-    readers: AtomicUsize,
-}
-
-/// A request to the page's server.
-#[derive(Debug, Default)]
-struct LivePageRequest {
-    line: String,
-    host: String,
-    origin: Option<String>,
-    authorization: String,
-    length: usize,
 }
 
 /// Whether a page may be served there.
@@ -59,106 +64,103 @@ pub(super) fn serve(
         .and_then(|mut file| file.read_exact(&mut random))
         .map_err(failed)?;
     let key: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let listener = TcpListener::bind(address).map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(failed)?;
+    let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
     let url = format!("http://{}/#{key}", listener.local_addr().map_err(failed)?);
     let page = with_map(PAGE).replace("@TITLE@", title);
-    let desk = Arc::new(LivePage { door, page, key, readers: AtomicUsize::new(0) });
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // A browser opens connections ahead of need: each is waited for by itself.
-            let is_full = desk.readers.fetch_add(1, Ordering::SeqCst) >= MAX_LIVE_READERS;
-            let desk = Arc::clone(&desk);
-            let read = move || {
-                let _ = if is_full { reply(&stream, 503, "", "") } else { desk.answer(&stream) };
-                desk.readers.fetch_sub(1, Ordering::SeqCst);
-            };
-            if is_full { read() } else { drop(std::thread::spawn(read)) }
-        }
-    });
+    let desk = Arc::new(LivePage { door, page, key });
+    std::thread::spawn(move || runtime.block_on(accept(listener, desk)));
     Ok(url)
 }
 
-impl LivePage {
-    fn answer(&self, stream: &TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut reader = BufReader::new(stream.take(2 * MAX_LIVE_ORDER_BYTES as u64));
-        let Some(request) = LivePageRequest::read(&mut reader)? else {
-            return refuse(stream, 400, "no request of HTTP");
+async fn accept(listener: TcpListener, desk: Arc<LivePage>) {
+    // A browser opens connections ahead of need: each is waited for by itself.
+    let readers = Arc::new(Semaphore::new(MAX_LIVE_READERS));
+    loop {
+        let Ok((socket, _)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
         };
-        if !is_loopback(&request.host) {
-            return refuse(stream, 421, "the host is not this machine");
-        }
-        let own = format!("http://{}", request.host);
-        if request.origin.as_ref().is_some_and(|origin| *origin != own) {
-            return refuse(stream, 403, "a page of another site");
-        }
-        let mut words = request.line.split(' ');
-        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        if (method, path) == ("GET", "/") {
-            return reply(stream, 200, "text/html; charset=utf-8", &self.page);
-        }
-        if request.authorization != format!("Bearer {}", self.key) {
-            return refuse(stream, 401, "the key behind the # of the address is missing or wrong");
-        }
-        match (method, path) {
-            ("GET", "/status") => self.ask(stream, json!({ "do": "status" }).to_string()),
-            ("POST", "/order") if request.length > MAX_LIVE_ORDER_BYTES => {
-                refuse(stream, 413, "the order is too long")
-            }
-            ("POST", "/order") => {
-                let mut order = vec![0; request.length];
-                reader.read_exact(&mut order)?;
-                self.ask(stream, String::from_utf8_lossy(&order).into_owned())
-            }
-            _ => refuse(stream, 404, "there is the page, /status and /order"),
-        }
-    }
-
-    fn ask(&self, stream: &TcpStream, order: String) -> io::Result<()> {
-        let answer: Value = self.door.ask(order);
-        let status = if answer.get("error").is_some() { 422 } else { 200 };
-        reply(stream, status, "application/json", &answer.to_string())
+        let permit = Arc::clone(&readers).try_acquire_owned();
+        let desk = permit.is_ok().then(|| Arc::clone(&desk));
+        tokio::spawn(async move {
+            // A reader that is too slow, or goes away, gets nothing.
+            let _ = tokio::time::timeout(2 * PATIENCE, answer(socket, desk)).await;
+            drop(permit);
+        });
     }
 }
 
-impl LivePageRequest {
-    /// Nothing where it is none, or has a field twice.
-    fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
-        let mut request = Self::default();
-        let mut head = 0;
-        loop {
-            let mut line = String::new();
-            let bytes = reader.read_line(&mut line)?;
-            head += bytes;
-            let line = line.trim_end();
-            if bytes == 0 || head > MAX_LIVE_ORDER_BYTES {
-                return Ok(None);
-            }
-            if request.line.is_empty() {
-                line.clone_into(&mut request.line);
-                if line.is_empty() {
-                    return Ok(None);
-                }
-                continue;
-            }
-            if line.is_empty() {
-                return Ok(Some(request));
-            }
-            let Some((name, value)) = line.split_once(':') else { return Ok(None) };
-            let value = value.trim().to_owned();
-            match name.to_ascii_lowercase().as_str() {
-                "host" if request.host.is_empty() => request.host = value,
-                "host" | "transfer-encoding" => return Ok(None),
-                "origin" => request.origin = Some(value),
-                "authorization" => request.authorization = value,
-                "content-length" => match value.parse() {
-                    Ok(length) => request.length = length,
-                    Err(_) => return Ok(None),
-                },
-                _ => {}
-            }
+/// Answers one request; without a desk there is no place for it.
+async fn answer(socket: TcpStream, desk: Option<Arc<LivePage>>) -> hyper::Result<()> {
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let desk = desk.clone();
+        async move {
+            Ok::<_, Infallible>(match desk {
+                Some(desk) => desk.answer(request.map(Body::new)).await,
+                None => reply(StatusCode::SERVICE_UNAVAILABLE, "text/plain", String::new()),
+            })
         }
+    });
+    let mut server = http1::Builder::new();
+    server.keep_alive(false).max_buf_size(MAX_LIVE_ORDER_BYTES);
+    server.serve_connection(TokioIo::new(socket), service).await
+}
+
+impl LivePage {
+    async fn answer(&self, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        let fields = &head.headers;
+        let bytes: usize =
+            fields.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if bytes + head.uri.to_string().len() > MAX_LIVE_ORDER_BYTES {
+            let too_large = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return refuse(too_large, "the head of the request is too long");
+        }
+        // In one way or not at all: two hosts, or a length that is not told, may be read in others.
+        if fields.get_all(HOST).iter().count() > 1 || fields.contains_key(TRANSFER_ENCODING) {
+            return refuse(StatusCode::BAD_REQUEST, "no request of one host and a known length");
+        }
+        let host = fields.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if !is_loopback(host) {
+            return refuse(StatusCode::MISDIRECTED_REQUEST, "the host is not this machine");
+        }
+        let own = format!("http://{host}");
+        if fields.get(ORIGIN).is_some_and(|origin| *origin != *own) {
+            return refuse(StatusCode::FORBIDDEN, "a page of another site");
+        }
+        let asked = (head.method.as_str(), head.uri.path());
+        if asked == ("GET", "/") {
+            return reply(StatusCode::OK, "text/html; charset=utf-8", self.page.clone());
+        }
+        let key = format!("Bearer {}", self.key);
+        if fields.get(AUTHORIZATION).is_none_or(|given| *given != *key) {
+            let why = "the key behind the # of the address is missing or wrong";
+            return refuse(StatusCode::UNAUTHORIZED, why);
+        }
+        match asked {
+            ("GET", "/status") => self.ask(json!({ "do": "status" }).to_string()).await,
+            ("POST", "/order") if body.size_hint().lower() > MAX_LIVE_ORDER_BYTES as u64 => {
+                refuse(StatusCode::PAYLOAD_TOO_LARGE, "the order is too long")
+            }
+            ("POST", "/order") => match to_bytes(body, MAX_LIVE_ORDER_BYTES).await {
+                Ok(order) => self.ask(String::from_utf8_lossy(&order).into_owned()).await,
+                Err(_) => refuse(StatusCode::BAD_REQUEST, "the order is not whole"),
+            },
+            _ => refuse(StatusCode::NOT_FOUND, "there is the page, /status and /order"),
+        }
+    }
+
+    async fn ask(&self, order: String) -> Response {
+        let door = self.door.clone();
+        let answer: Value =
+            tokio::task::spawn_blocking(move || door.ask(order)).await.unwrap_or_default();
+        let status = match answer.get("error") {
+            Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            None => StatusCode::OK,
+        };
+        reply(status, "application/json", answer.to_string())
     }
 }
 
@@ -173,52 +175,80 @@ fn is_loopback(host: &str) -> bool {
         || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn refuse(stream: &TcpStream, status: u16, why: &str) -> io::Result<()> {
+fn refuse(status: StatusCode, why: &str) -> Response {
     let body = json!({ "v": 1, "error": { "message": why } }).to_string();
-    reply(stream, status, "application/json", &body)
+    reply(status, "application/json", body)
 }
 
-fn reply(mut stream: &TcpStream, status: u16, kind: &str, body: &str) -> io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {status} \r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
-         content-security-policy: {POLICY}\r\nx-content-type-options: nosniff\r\n\
-         referrer-policy: no-referrer\r\ncache-control: no-store\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+fn reply(status: StatusCode, kind: &'static str, body: String) -> Response {
+    let fields = [
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    (status, fields, body).into_response()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use super::super::orders::LiveOrderInbox;
     use super::*;
 
-    fn read(text: &str) -> Option<LivePageRequest> {
-        LivePageRequest::read(&mut text.as_bytes()).unwrap()
+    /// The status of the answer to what is written to the page.
+    fn asked(host: &str, request: &str) -> String {
+        let mut stream = std::net::TcpStream::connect(host).unwrap();
+        // It may answer before it has read all.
+        let _ = stream.write_all(request.as_bytes());
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
     }
 
     #[test]
     fn requests_are_read_in_one_way_or_not_at_all() {
-        let read_one =
-            read("GET /status HTTP/1.1\r\nHost: [::1]:80\r\norigin: null\r\n\r\n").unwrap();
-        assert_eq!(read_one.line, "GET /status HTTP/1.1");
-        assert_eq!(
-            (read_one.host.as_str(), read_one.origin.as_deref()),
-            ("[::1]:80", Some("null"))
-        );
-        let long = format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "x".repeat(MAX_LIVE_ORDER_BYTES));
-        for text in [
-            "",
-            "\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a",
-            "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-            "GET / HTTP/1.1\r\nno field\r\n\r\n",
-            long.as_str(),
+        let folder = tempfile::tempdir().unwrap();
+        let (inbox, door) = LiveOrderInbox::open(&folder.path().join("run.toml")).unwrap();
+        std::thread::spawn(move || {
+            loop {
+                match inbox.next() {
+                    Some(order) if order.order.contains("status") => order.answer(json!({"v": 1})),
+                    Some(order) => order.answer(json!({"error": {}})),
+                    None => std::thread::sleep(Duration::from_millis(2)),
+                }
+            }
+        });
+        let page = serve("127.0.0.1:0".parse().unwrap(), "a run", door).unwrap();
+        let (host, key) = page.trim_start_matches("http://").split_once("/#").unwrap();
+        let (own, key) = (format!("host: {host}\r\n"), format!("authorization: Bearer {key}\r\n"));
+        let order = "content-length: 13\r\n\r\n{\"do\":\"stop\"}";
+        let long = "x".repeat(MAX_LIVE_ORDER_BYTES);
+        for (status, line, fields) in [
+            ("200", "GET /", own.clone()),
+            ("200", "GET /status", format!("{own}{key}")),
+            ("200", "GET /status", format!("{own}origin: http://{host}\r\n{key}")),
+            ("401", "GET /status", own.clone()),
+            ("401", "GET /status", format!("{own}authorization: Bearer 0\r\n")),
+            ("401", "POST /order", format!("{own}{order}")),
+            ("421", "GET /status", format!("host: evil.example\r\n{key}")),
+            ("421", "GET /", String::new()),
+            ("403", "POST /order", format!("{own}origin: null\r\n{key}{order}")),
+            ("413", "POST /order", format!("{own}{key}content-length: 99999999\r\n")),
+            ("400", "POST /order", format!("{own}{key}transfer-encoding: chunked\r\n")),
+            ("400", "POST /order", format!("{own}{key}content-length: -1\r\n")),
+            ("400", "GET /", format!("{own}host: localhost\r\n")),
+            ("400", "GET /", "no field\r\n".to_owned()),
+            ("431", "GET /", format!("{own}a: {long}\r\n")),
+            ("404", "GET /more", format!("{own}{key}")),
+            ("422", "POST /order", format!("{own}{key}content-length: 2\r\n\r\n{{}}")),
         ] {
-            assert!(read(text).is_none(), "{text:.60}");
+            let request = format!("{line} HTTP/1.1\r\n{fields}\r\n");
+            assert_eq!(asked(host, &request), status, "{line} {fields:.80}");
         }
+        assert!(check("0.0.0.0:0".parse().unwrap()).is_err());
     }
 
     #[test]

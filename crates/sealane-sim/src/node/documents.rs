@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use sealane_document::agent::{
-    self, DocumentGroupKeys, DocumentNeighbour, OriginDuty, OutboxScope,
-};
+use sealane_document::agent::{DocumentGroupKeys, DocumentNeighbour, OriginDuty, OutboxScope};
 use sealane_document::{
     DocumentAgent, DocumentCursor, DocumentQuota, DocumentStore, ShelfKeeper, class_of, stream_name,
 };
@@ -165,15 +163,18 @@ impl SimDocuments {
         }
         while let Some(lot) = room(mesh) {
             let Some(telling) = self.agent.next_telling(now.0 / 1000, lot) else { break };
-            let to = match telling.to {
-                agent::ExchangeAudience::One(slot) => mesh::DocumentAudience::One(slot),
-                agent::ExchangeAudience::All { but } => mesh::DocumentAudience::All { but },
-            };
             let urgency = match telling.is_urgent {
                 true => mesh::SendUrgency::Urgent,
                 false => mesh::SendUrgency::Normal,
             };
-            mesh.take(at, mesh::MeshInput::Documents { to, urgency, message: &telling.message });
+            mesh.take(
+                at,
+                mesh::MeshInput::Documents {
+                    to: telling.to,
+                    urgency,
+                    message: telling.message.into(),
+                },
+            );
             has_told = true;
         }
         has_told

@@ -259,7 +259,10 @@ impl SimMeshMachine {
             }
             ProgramInput::Heard { port, from, unit } => {
                 let from = mesh::MeshAddress(u64::from(from));
-                self.mesh.take(at, mesh::MeshInput::Heard { interface: id(port), from, unit });
+                self.mesh.take(
+                    at,
+                    mesh::MeshInput::Heard { interface: id(port), from, unit: unit.into() },
+                );
             }
             ProgramInput::Load { port, busy_ppm } => {
                 self.mesh.take(at, mesh::MeshInput::Load { interface: id(port), busy_ppm });
@@ -354,7 +357,7 @@ impl SimMeshMachine {
         let Ok(frame) = sealed else { return };
         self.offered += 1;
         effects.push(ProgramEffect::Mark { message: offer.message, mark: SimFrameMark::of(frame) });
-        self.mesh.take(at, mesh::MeshInput::Data { frame });
+        self.mesh.take(at, mesh::MeshInput::Data { frame: (&*frame).into() });
     }
 
     fn effect(&self, output: mesh::MeshOutput) -> Option<ProgramEffect> {

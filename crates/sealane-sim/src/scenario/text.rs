@@ -111,21 +111,11 @@ pub(super) fn nearest<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> 
     (nearest.0.0 <= 1 + name.len() / 4).then_some(nearest.1)
 }
 
-/// How many letters are to be changed, put in or taken out (Levenshtein 1965). Names of files that
-/// others wrote may be long: only the beginnings are compared.
+/// How many letters are to be changed, put in or taken out. Names of files that others wrote may be
+/// long: only the beginnings are compared.
 fn distance(one: &str, other: &str) -> usize {
-    let [one, other] = [one, other].map(|text| text.bytes().take(64).collect::<Vec<_>>());
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, a) in one.iter().enumerate() {
-        let mut diagonal = std::mem::replace(row.first_mut().unwrap_or(&mut 0), index + 1);
-        let mut left = index + 1;
-        for (cell, b) in row.iter_mut().skip(1).zip(&other) {
-            let cheapest = (diagonal + usize::from(a != b)).min(left + 1).min(*cell + 1);
-            diagonal = std::mem::replace(cell, cheapest);
-            left = cheapest;
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    let [one, other] = [one, other].map(|text| text.chars().take(64).collect::<String>());
+    strsim::levenshtein(&one, &other)
 }
 
 #[cfg(test)]

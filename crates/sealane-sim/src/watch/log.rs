@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-use super::{FinishedTransmission, LossReason, SimMachineEvent};
+use super::{FinishedTransmission, RunEvent};
 use crate::node::{SimMeshFinding, SimOffer};
 use crate::place::SimPlace;
 use crate::scenario::Scenario;
-use crate::{SimError, SimSpan, SimSummary, SimTime};
+use crate::{SimError, SimSummary, SimTime};
 
 /// The version of the lines.
 pub(crate) const VERSION: u64 = 1;
@@ -69,79 +69,41 @@ impl<'w> RunLog<'w> {
         self.end()
     }
 
-    pub(super) fn loses(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        loss: LossReason,
-    ) -> Result<(), SimError> {
-        self.start(now, "drop", node);
-        let _ = write!(self.line, ",\"why\":\"{}\"", loss.name());
-        self.end()
-    }
-
-    pub(super) fn offers(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        offer: &SimOffer,
-    ) -> Result<(), SimError> {
-        self.start(now, "offer", node);
-        let SimOffer { message, to, bytes, .. } = offer;
-        let _ = write!(self.line, ",\"message\":{message},\"bytes\":{bytes}");
-        if let Some(to) = to {
-            let _ = write!(self.line, ",\"to\":{to}");
-        }
-        self.end()
-    }
-
-    pub(super) fn delivers(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        message: u64,
-        took: SimSpan,
-    ) -> Result<(), SimError> {
-        self.start(now, "deliver", node);
-        let _ = write!(self.line, ",\"message\":{message},\"took\":{}", took.0);
-        self.end()
-    }
-
-    pub(super) fn happens(
-        &mut self,
-        now: SimTime,
-        what: SimMachineEvent,
-        node: u32,
-        place: SimPlace,
-    ) -> Result<(), SimError> {
-        self.start(now, what.name(), node);
-        let SimPlace { x, y } = place;
-        let _ = write!(self.line, ",\"x\":{x:.2},\"y\":{y:.2}");
-        self.end()
-    }
-
-    pub(super) fn loops(
-        &mut self,
-        now: SimTime,
-        node: u32,
-        to: u32,
-        length: usize,
-    ) -> Result<(), SimError> {
-        self.start(now, "loop", node);
-        let _ = write!(self.line, ",\"to\":{to},\"length\":{length}");
-        self.end()
-    }
-
     pub(super) fn tells(
         &mut self,
         now: SimTime,
         node: u32,
-        what: SimMeshFinding,
+        event: RunEvent<'_>,
     ) -> Result<(), SimError> {
-        self.start(now, "mesh", node);
-        let SimMeshFinding { what, of, via } = what;
-        let _ = write!(self.line, ",\"what\":\"{what}\"");
-        for (key, node) in [("of", of), ("via", via)] {
+        let kind = match event {
+            RunEvent::Drop(_) => "drop",
+            RunEvent::Offer(_) => "offer",
+            RunEvent::Deliver { .. } => "deliver",
+            RunEvent::Machine(what, _) => what.name(),
+            RunEvent::Loop { .. } => "loop",
+            RunEvent::Mesh(_) => "mesh",
+        };
+        self.start(now, kind, node);
+        let line = &mut self.line;
+        // Writing to a string does not fail.
+        let _ = match event {
+            RunEvent::Drop(loss) => write!(line, ",\"why\":\"{}\"", loss.name()),
+            RunEvent::Offer(SimOffer { message, bytes, .. }) => {
+                write!(line, ",\"message\":{message},\"bytes\":{bytes}")
+            }
+            RunEvent::Deliver { message, took } => {
+                write!(line, ",\"message\":{message},\"took\":{}", took.0)
+            }
+            RunEvent::Machine(_, SimPlace { x, y }) => write!(line, ",\"x\":{x:.2},\"y\":{y:.2}"),
+            RunEvent::Loop { to, length } => write!(line, ",\"to\":{to},\"length\":{length}"),
+            RunEvent::Mesh(SimMeshFinding { what, .. }) => write!(line, ",\"what\":\"{what}\""),
+        };
+        let others = match event {
+            RunEvent::Offer(offer) => [("to", offer.to), ("", None)],
+            RunEvent::Mesh(SimMeshFinding { of, via, .. }) => [("of", of), ("via", via)],
+            _ => [("", None); 2],
+        };
+        for (key, node) in others {
             if let Some(node) = node {
                 let _ = write!(self.line, ",\"{key}\":{node}");
             }

@@ -1,9 +1,7 @@
 //! The page with the map in a real browser.
 
-use std::path::Path;
-use std::process::Command;
-
 use sealane_sim::{SimRun, SimWatch};
+use sealane_testing::run_script;
 
 /// Six machines, of which two wander and one, later, is put elsewhere.
 const SIX: &str = "[[medium]]\nname = \"road\"\nprofile = \"11p\"\n\
@@ -16,19 +14,6 @@ const SIX: &str = "[[medium]]\nname = \"road\"\nprofile = \"11p\"\n\
                    [[flow]]\nfrom = \"car-1\"\nto = \"post-4\"\nevery_ms = 500\nbytes = 50\n\
                    [[event]]\nat_s = 9\ndo = \"move\"\nwho = [\"post-2\"]\nto = [50, 80]\n";
 
-/// Runs a script of `tests/js`.
-pub(crate) fn browse(script: &str, arguments: &[&str]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/js");
-    let peer = folder.join("node_modules/playwright-core");
-    assert!(peer.exists(), "npm packages are missing; run: cargo xtask needs");
-    let mut node = Command::new("node");
-    let output = node.arg(folder.join(script)).args(arguments).output();
-    let output = output.expect("Node.js 20 or later must be installed as `node`");
-    print!("{}", String::from_utf8_lossy(&output.stdout));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!output.stdout.is_empty(), "it ended early");
-}
-
 #[test]
 #[ignore = "lab: needs Chromium and npm packages"]
 fn a_map_on_which_machines_move_and_which_fetches_nothing() {
@@ -39,5 +24,5 @@ fn a_map_on_which_machines_move_and_which_fetches_nothing() {
     let page = dir.path().join("map.html");
     let text = outcome.page.unwrap().to_html(&outcome.summary.to_string());
     std::fs::write(&page, text).unwrap();
-    browse("map.mjs", &[page.to_str().unwrap(), "6", "3"]);
+    run_script("map.mjs", "playwright-core", &[page.to_str().unwrap(), "6", "3"]);
 }

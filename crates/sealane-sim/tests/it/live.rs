@@ -4,12 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use sealane_testing::{require_namespaces, run_script, until};
 use serde_json::Value;
-
-/// How long it is waited for what is to happen; nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers every datagram that comes to port 9 with the same bytes.
 const ECHO: &str = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); \
@@ -50,8 +47,7 @@ struct Live {
 
 impl Live {
     fn start(prefix: &str) -> Self {
-        let uid = Command::new("id").arg("-u").output().unwrap().stdout;
-        assert_eq!(words(&uid).trim(), "0", "network namespaces need root");
+        require_namespaces();
         let prefix = format!("{prefix}{}", std::process::id());
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("live.toml");
@@ -66,7 +62,7 @@ impl Live {
         // The rest of its output is read, so that it never waits for a reader.
         std::thread::spawn(move || said.for_each(drop));
         let live = Self { dir, prefix, child, page: page.unwrap() };
-        live.waits("it takes orders", || live.ctl(&["status"]).is_some());
+        until("it takes orders", || live.ctl(&["status"]).is_some());
         live
     }
 
@@ -92,14 +88,6 @@ impl Live {
         ask.arg(format!("10.44.0.{to}")).stderr(Stdio::null()).status().unwrap().success()
     }
 
-    fn waits(&self, what: &str, until: impl Fn() -> bool) {
-        let end = Instant::now() + PATIENCE;
-        while !until() {
-            assert!(Instant::now() < end, "{what}: not so");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
     fn runs(&self, machine: &str) -> bool {
         let namespace = self.namespace(machine);
         let pids = Command::new("ip").args(["netns", "pids", &namespace]).output().unwrap();
@@ -118,21 +106,21 @@ impl Drop for Live {
 #[ignore = "lab: needs root (network namespaces)"]
 fn processes_meet_over_the_radio_as_their_places_and_orders_have_it() {
     let mut live = Live::start("a");
-    live.waits("neighbours hear each other", || live.reaches("car-1", 1));
+    until("neighbours hear each other", || live.reaches("car-1", 1));
     assert!(!live.reaches("car-1", 2), "400 m are too far");
     live.ctl(&["move", "car-3", "100", "-5"]).unwrap();
-    live.waits("a machine that came near is heard", || live.reaches("car-1", 2));
+    until("a machine that came near is heard", || live.reaches("car-1", 2));
     live.ctl(&["cut", "car-1", "car-3"]).unwrap();
     assert!(!live.reaches("car-1", 2), "they were cut apart");
-    live.waits("others were not cut apart", || live.reaches("car-2", 2));
+    until("others were not cut apart", || live.reaches("car-2", 2));
     live.ctl(&["mend", "car-3", "car-1"]).unwrap();
-    live.waits("they hear each other again", || live.reaches("car-1", 2));
+    until("they hear each other again", || live.reaches("car-1", 2));
     assert!(live.runs("car-2"));
     live.ctl(&["kill", "car-2"]).unwrap();
-    live.waits("its program has ended", || !live.runs("car-2"));
+    until("its program has ended", || !live.runs("car-2"));
     assert!(!live.reaches("car-1", 1));
     live.ctl(&["join", "car-2"]).unwrap();
-    live.waits("it is back", || live.reaches("car-1", 1));
+    until("it is back", || live.reaches("car-1", 1));
 
     let status = live.ctl(&["status"]).unwrap();
     let machines = status["machines"].as_array().unwrap();
@@ -188,7 +176,7 @@ fn orders_and_runs_that_cannot_be_are_refused_by_name() {
     live.child.kill().unwrap();
     live.child.wait().unwrap();
     let namespace = Path::new("/run/netns").join(live.namespace("car-3"));
-    live.waits("its namespaces are gone", || !namespace.exists());
+    until("its namespaces are gone", || !namespace.exists());
     let output = sim(&["ctl", file, "status"]);
     assert!(words(&output.stderr).contains("[SL-SIM-10]"), "{output:?}");
     let again = sim(&["live", file, "--prefix", &live.prefix, "--seconds", "1"]);
@@ -214,7 +202,7 @@ fn keys_that_are_not_there_are_refused_by_name() {
 #[ignore = "lab: needs root (network namespaces), Chromium and npm packages"]
 fn the_page_of_a_live_run_shows_it_and_obeys_whoever_has_its_key() {
     let live = Live::start("c");
-    crate::draws::browse("live.mjs", &[&live.page, "4"]);
+    run_script("live.mjs", "playwright-core", &[&live.page, "4"]);
     let (host, key) = live.page.trim_start_matches("http://").split_once("/#").unwrap();
     let ask = |request: &str| {
         let mut stream = TcpStream::connect(host).unwrap();

@@ -9,6 +9,7 @@ use sealane_message::Topic;
 use sealane_protocol::{ConsumerChange, Op};
 
 use super::*;
+use crate::checkpoint::CheckpointLog;
 use crate::envelope::EnvelopeContent;
 use crate::store::{self, StoreWrites};
 use crate::{
@@ -74,7 +75,13 @@ async fn work(hub: &StreamHub) {
     publishing.publish(vec![item], 8, room).unwrap();
     publishing.answers(&mut Vec::new()).await.unwrap();
     let (start, change) = (ReadStart::First, ConsumerChange::default());
-    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
+    let who = SubscriptionReader::Member {
+        name: "c".into(),
+        owner: String::new(),
+        start,
+        change,
+        steers: Default::default(),
+    };
     let (mut member, _) = hub.subscribe("a".parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(20)).unwrap();
     let mut out: Vec<SubscriptionOutput> = Vec::new();
@@ -111,8 +118,14 @@ async fn two_stores_have_the_same_rows_after_the_same_commits() {
     assert!(kinds(|change| matches!(change, StoreChange::KeepConsumer(_))));
 
     let opened = store::open(second.path(), 1).unwrap();
-    let mut writes =
-        StoreWrites::new(opened.connection, opened.lock, opened.opening, second.path()).unwrap();
+    let mut writes = StoreWrites::new(
+        opened.connection,
+        opened.lock,
+        opened.opening,
+        second.path(),
+        &CheckpointLog::default(),
+    )
+    .unwrap();
     for commit in &commits {
         writes.begin().unwrap();
         writes.apply(commit).unwrap();

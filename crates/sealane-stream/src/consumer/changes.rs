@@ -105,7 +105,7 @@ pub(super) fn write(
         write_varint(to - from, &mut out);
         write_varint(u64::from(attempt), &mut out);
         if attempt > 0 {
-            write_varint(due_ms, &mut out);
+            write_varint(consumer.day_of(due_ms), &mut out);
         }
         at = to + 1;
     }

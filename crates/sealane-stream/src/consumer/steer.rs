@@ -71,7 +71,9 @@ impl ConsumerProgress {
                 // A reset goes to another place. It neither ends a pause nor takes back what was
                 // counted.
                 let (paused_ms, redelivered) = (self.paused_ms, self.redelivered);
+                let share = self.live.take_share();
                 *self = ConsumerProgress { paused_ms, redelivered, ..anew };
+                share.into_iter().for_each(|share| self.belong_to(share));
             }
             ConsumerSteer::Skip(offsets) => {
                 self.cursor = self.cursor_after(steer);
@@ -116,7 +118,7 @@ impl ConsumerProgress {
 
     /// Messages that a member has now.
     pub(crate) fn held(&self) -> usize {
-        self.live - self.ready.len() - self.delayed.len() - self.dead.len()
+        self.live.count() - self.ready.len() - self.delayed.len() - self.dead.len()
     }
 
     /// The oldest message of `visible` that is not done: the first that was given out and is not
@@ -131,7 +133,13 @@ impl ConsumerProgress {
 
     /// Up to `max` messages that are not done, by offset.
     pub(crate) fn pending(&self, max: usize) -> Vec<PendingMessage> {
-        self.pending.iter().filter_map(PendingEntry::shown).take(max).collect()
+        let shown = self.pending.iter().filter_map(PendingEntry::shown).take(max);
+        let of_day = |shown: PendingMessage| PendingMessage {
+            since_ms: self.day_of(shown.since_ms),
+            due_ms: self.day_of(shown.due_ms),
+            ..shown
+        };
+        shown.map(of_day).collect()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::limits::MAX_SHOWN_PENDING;
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{blocking, start_offset};
 use crate::writer::{ManageCommand, ManageDeed, RuleCommand, RuleDeed, WriterCommand};
-use crate::{Error, ReadStart, Retention, now_ms};
+use crate::{Error, ReadStart, Retention};
 
 impl StreamHub {
     /// The consumers of a stream, by name.
@@ -54,7 +54,7 @@ impl StreamHub {
     /// [`Error::InvalidParameter`] and failures of the store; the consumer is as it was then.
     pub async fn steer(&self, topic: &Topic, name: &str, verb: ConsumerVerb) -> Result<(), Error> {
         let steer = match verb {
-            ConsumerVerb::Pause => ConsumerSteer::Pause { since_ms: now_ms() },
+            ConsumerVerb::Pause => ConsumerSteer::Pause { since_ms: self.registry.clock.day_ms() },
             ConsumerVerb::Resume => ConsumerSteer::Resume,
             // A time becomes an offset before the writer is asked, since the search reads the disk.
             ConsumerVerb::Reset(start) => ConsumerSteer::Reset(self.place(topic, start).await?),
@@ -116,7 +116,7 @@ impl StreamHub {
         retention: Retention,
         maker: &str,
     ) -> Result<RetentionRule, Error> {
-        let (created_ms, maker) = (now_ms(), maker.to_owned());
+        let (created_ms, maker) = (self.registry.clock.day_ms(), maker.to_owned());
         let rule = RetentionRule { pattern, retention, created_ms, maker };
         self.ask_of_rules(RuleDeed::Set(rule.clone())).await?;
         Ok(rule)
@@ -180,7 +180,7 @@ impl StreamHub {
         stream: &Arc<StreamEntry>,
         entries: &[Arc<ConsumerEntry>],
     ) -> Result<Vec<ConsumerInfo>, Error> {
-        let (visible, now_ms) = (stream.state.lock().visible(), now_ms());
+        let (visible, now_ms) = (stream.state.lock().visible(), self.registry.clock.day_ms());
         let mut all: Vec<ConsumerInfo> =
             entries.iter().map(|entry| entry.inform(stream, visible.clone())).collect();
         // Two messages of each: the first that it was not given, and the oldest that is not done.

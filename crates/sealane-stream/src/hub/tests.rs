@@ -8,7 +8,7 @@ use sealane_protocol::{AckMark, ConsumerChange, EnqueueOutcome, ListDelayed, Op}
 use super::*;
 use crate::SessionItem;
 use crate::consumer::ConsumerSteer;
-use crate::limits::{MAX_GROUP_STREAMS, MAX_IDEMPOTENCY_AGE_MS, MAX_STREAMS};
+use crate::limits::{CLOCK_CALM_MS, MAX_GROUP_STREAMS, MAX_IDEMPOTENCY_AGE_MS, MAX_STREAMS};
 use crate::writer::{ManageCommand, ManageDeed};
 
 fn open(folder: &tempfile::TempDir) -> StreamHub {
@@ -23,6 +23,18 @@ fn messages(hub: &StreamHub, topic: &str, count: usize) -> StreamEnqueue {
     StreamEnqueue { topic, envelopes, expect: None, delay_ms: None, key: None, owner: "".into() }
 }
 
+fn open_by_clock(folder: &tempfile::TempDir) -> (StreamHub, HubClock) {
+    let (folder, level, clock) = (folder.path().to_owned(), Level::Os, HubClock::system());
+    let config = HubConfig { folder, level, retention: Retention::default() };
+    (StreamHub::open_by(config, clock.clone()).unwrap(), clock)
+}
+
+/// Lets the ten minutes pass in which nothing goes for its age.
+async fn calm(clock: &HubClock) {
+    clock.pass(Duration::from_millis(CLOCK_CALM_MS));
+    sleep_ms(300).await;
+}
+
 async fn sleep_ms(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
@@ -32,7 +44,8 @@ async fn sleep_ms(ms: u64) {
 #[tokio::test]
 async fn no_message_gets_an_offset_below_the_first_that_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
-    let hub = open(&folder);
+    let (hub, clock) = open_by_clock(&folder);
+    calm(&clock).await;
     let topic: Topic = "m".parse().unwrap();
     let (level, max_age_ms) = (Some(Level::Memory), Some(20));
     let change = StreamChange { level, max_age_ms, ..StreamChange::default() };
@@ -149,6 +162,7 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
         owner,
         start: ReadStart::First,
         change: Default::default(),
+        steers: Default::default(),
     };
     let (mut member, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
     member.apply(Op::Credit(5)).unwrap();
@@ -309,7 +323,13 @@ async fn a_reset_that_was_meant_for_an_earlier_stream_changes_nothing() {
     let topic: Topic = "a".parse().unwrap();
     hub.enqueue(messages(&hub, "a", 2)).await.unwrap();
     let (start, change) = (ReadStart::First, ConsumerChange::default());
-    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
+    let who = SubscriptionReader::Member {
+        name: "c".into(),
+        owner: String::new(),
+        start,
+        change,
+        steers: Default::default(),
+    };
     let _member = hub.subscribe("a".parse().unwrap(), who).await.unwrap();
     let reset = async |offset| {
         let (reply, answer) = oneshot::channel();
@@ -333,7 +353,13 @@ async fn what_changes_for_good_is_on_the_disk_before_anybody_is_told() {
     let (os, disk): (Topic, Topic) = ("os".parse().unwrap(), "disk".parse().unwrap());
     hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
     let (start, change) = (ReadStart::First, ConsumerChange::default());
-    let who = SubscriptionReader::Member { name: "c".into(), owner: String::new(), start, change };
+    let who = SubscriptionReader::Member {
+        name: "c".into(),
+        owner: String::new(),
+        start,
+        change,
+        steers: Default::default(),
+    };
     let _member = hub.subscribe("os".parse().unwrap(), who).await.unwrap();
     let before = synced();
     hub.enqueue(messages(&hub, "os", 2)).await.unwrap();
@@ -369,7 +395,10 @@ async fn an_idempotency_key_is_forgotten_once_it_is_old() {
     hub.close().unwrap();
     let older = "UPDATE idempotency SET time_ms = time_ms - ?1";
     assert_eq!(store().execute(older, [MAX_IDEMPOTENCY_AGE_MS as i64]), Ok(1));
-    let hub = open(&folder);
+    let (hub, clock) = open_by_clock(&folder);
+    sleep_ms(600).await;
+    assert_eq!(hub.enqueue(keyed(&hub)).await.unwrap().offset, 0, "the clock is not calm yet");
+    calm(&clock).await;
     let count = || store().query_row("SELECT count(*) FROM idempotency", [], |row| row.get(0));
     while count() != Ok(0) {
         sleep_ms(10).await;
@@ -393,8 +422,13 @@ async fn what_is_read_or_awaits_a_message_is_not_idle() {
     hub.cancel(&topic, held.id).await.unwrap();
     let (owner, start) = (String::new(), ReadStart::First);
     let reader = SubscriptionReader::Reader { start, generation: None };
-    let member =
-        SubscriptionReader::Member { name: "c".into(), owner, start, change: Default::default() };
+    let member = SubscriptionReader::Member {
+        name: "c".into(),
+        owner,
+        start,
+        change: Default::default(),
+        steers: Default::default(),
+    };
     for who in [reader, member] {
         let reading = hub.subscribe(topic.clone().into(), who).await.unwrap();
         assert_eq!(hub.remove_idle(&seen).await, Ok(false));

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::limits::{MAX_METRIC_BEHIND, MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
-use crate::now_ms;
 use crate::registry::StreamRegistry;
 use crate::stream::{ConsumerEntry, StreamEntry};
 
@@ -268,7 +267,8 @@ impl ConsumerFigures {
         let oldest = self.look(stream, entry);
         let stored_ms = oldest.and_then(|offset| stored_ms(registry, stream, offset));
         let stored_ms = stored_ms.filter(|time_ms| *time_ms > 0);
-        self.oldest_ms = stored_ms.map_or(0, |time_ms| now_ms().saturating_sub(time_ms));
+        self.oldest_ms =
+            stored_ms.map_or(0, |time_ms| registry.clock.day_ms().saturating_sub(time_ms));
     }
 
     /// Adds what a consumer is now; returns the offset of its oldest message that is not done.
@@ -340,7 +340,9 @@ mod tests {
         });
         let series = SeriesPlaces::default();
         let taken = || [&series.streams, &series.consumers].map(|all| all.load(Ordering::Relaxed));
-        let held = ["b", "c"].map(|name| stream.consumer(name, "", 0).unwrap());
+        let held = ["b", "c"].map(|name| {
+            stream.consumer(name, "", 0, &crate::shares::ShareBook::default()).unwrap()
+        });
         series.admit(&stream);
         assert_eq!(taken(), [1, 2]);
         series.dismiss_consumer(&held[0]);

@@ -223,6 +223,7 @@ impl ModelMembers {
             owner,
             start: ReadStart::First,
             change,
+            steers: Default::default(),
         };
         let (subscription, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
         world.stream(&topic).consumers.entry(name.into()).or_default();

@@ -44,7 +44,10 @@ impl ModelNumbers {
 
     /// The stream has lost everything from this offset on, and what was numbered behind it.
     pub(super) fn lose(&mut self, from: u64, what: &str) {
-        let is_lost = |stored: &(EnqueueOutcome, String)| matches!(stored.0, EnqueueOutcome::At(at) if at.offset >= from);
+        let is_lost = |stored: &(EnqueueOutcome, String)| match stored.0 {
+            EnqueueOutcome::At(at) => at.offset >= from,
+            EnqueueOutcome::Due(_) => false,
+        };
         let kept = self.0.iter().take_while(|place| !is_lost(place)).count();
         let lost = self.0.split_off(kept);
         assert!(lost.iter().all(is_lost), "{what}: a number outlives the one before it: {lost:?}");
@@ -134,7 +137,7 @@ pub(super) fn ask(world: &mut ModelWorld, random: &mut ModelRandom) -> (usize, V
                 _ => n,
             };
             let next = world.next(&topic);
-            // What is repeated is mostly what was stored, and now and then another message.
+            // A number mostly comes again with its message, and now and then with another one.
             let known = world.known(&topic).and_then(|known| known.sessions.get(&session));
             let before = known.and_then(|known| known.stored(number)).map(|(_, id)| id.clone());
             let id = before.filter(|_| !random.one_in(4)).unwrap_or_else(|| world.id());

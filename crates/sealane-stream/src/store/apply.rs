@@ -10,6 +10,7 @@ use crate::commit::{
     ConsumerRecord, NewStream, RowExpiry, RuleRow, StoreChange, StoreCommit, StoreCounter,
     StreamExtent,
 };
+use crate::shares::{ShareChanges, ShareKind};
 use crate::{Level, Retention};
 
 /// A commit's effect on rows, as far as the hub counts by it.
@@ -17,17 +18,21 @@ use crate::{Level, Retention};
 pub(crate) struct AppliedCounts {
     /// Idempotency keys that were added.
     pub(crate) keys_added: u64,
-    /// Idempotency keys that were too old, or too many.
+    /// Idempotency keys that were too old, or more than their owner's share.
     pub(crate) keys_expired: u64,
     /// Sessions that had no row before.
     pub(crate) sessions_added: u64,
-    /// Sessions that were too old, or too many.
+    /// Sessions that were too old, or more than their owner's share.
     pub(crate) sessions_expired: u64,
     /// Whether sessions were looked at, and none is left that is too old.
     pub(crate) has_aged_sessions: bool,
+    /// Whether all rows were set right that a restamp is about.
+    pub(crate) has_restamped: bool,
     pub(crate) delayed_added: u64,
     /// Delayed messages that were given to their streams or cancelled.
     pub(crate) delayed_ended: u64,
+    /// Changes of what owners hold: delayed messages, keys and sessions.
+    pub(crate) shares: ShareChanges,
     /// The removed stream of which something went.
     pub(crate) swept: Option<(u32, SweptRows)>,
     /// Bytes that purges took off streams.
@@ -61,7 +66,8 @@ impl StoreWrites {
             StoreChange::SetExtent(extent) => self.set_extent(*extent),
             StoreChange::RemoveStream { stream } => self.remove(*stream),
             StoreChange::SweepStream { stream, rows_max } => {
-                counts.swept = Some((*stream, self.sweep(*stream, *rows_max)?));
+                let swept = self.sweep(*stream, *rows_max, &mut counts.shares)?;
+                counts.swept = Some((*stream, swept));
                 Ok(())
             }
             StoreChange::AddBlock { stream, generation, records, stored_ms } => {
@@ -81,6 +87,8 @@ impl StoreWrites {
             StoreChange::RemoveConsumer { consumer } => self.remove_consumer(*consumer),
             StoreChange::AddProgress { row, data } => self.progress(*row, data),
             StoreChange::DropProgress { below } => self.drop_progress(*below),
+            StoreChange::SetClockMark(mark) => self.set_clock(*mark),
+            StoreChange::SetClockSteps { steps } => self.set_clock_steps(steps),
             StoreChange::KeepRule(rule) => self.rule(rule),
             StoreChange::RemoveRule { pattern } => {
                 self.run("DELETE FROM rule WHERE pattern = ?1", [pattern])
@@ -98,30 +106,43 @@ impl StoreWrites {
         match change {
             StoreChange::DelayMessages { stream, due_ms, owner, records } => {
                 counts.delayed_added += records.len() as u64;
+                counts.shares.add(owner, ShareKind::Delayed, records.len() as u64);
                 let mut records = records.iter();
                 records.try_for_each(|record| self.delay(*stream, *due_ms, owner, record))?;
             }
             StoreChange::ReleaseDelayed { number } | StoreChange::CancelDelayed { number } => {
-                counts.delayed_ended += 1;
-                self.drop_delayed(*number)?;
+                counts.delayed_ended += self.drop_delayed(*number, &mut counts.shares)?;
             }
             StoreChange::KeepKey { stream, key, row, time_ms } => {
                 counts.keys_added += 1;
+                counts.shares.add_key(&row.owner);
                 self.keep_key(*stream, key, row, *time_ms)?;
             }
             StoreChange::KeepSession { stream, session, row } => {
                 counts.sessions_added += u64::from(row.is_new());
+                if row.is_new() {
+                    counts.shares.add(row.owner(), ShareKind::Sessions, 1);
+                }
                 self.keep_session(*stream, session, row)?;
             }
             StoreChange::ExpireKeys(expiry) => {
-                let expire = |before, limit| self.drop_keys(before, limit);
-                counts.keys_expired = expiry.run(expire)?.all;
+                let RowExpiry { before, rows_max } = *expiry;
+                counts.keys_expired += self.drop_keys(before, rows_max, &mut counts.shares)?;
             }
             StoreChange::ExpireSessions(expiry) => {
-                let expire = |before, limit| self.drop_sessions(before, limit);
-                let expired = expiry.run(expire)?;
-                counts.sessions_expired = expired.all;
-                counts.has_aged_sessions = expired.old < expiry.rows_max;
+                let RowExpiry { before, rows_max } = *expiry;
+                let old = self.drop_sessions(before, rows_max, &mut counts.shares)?;
+                counts.sessions_expired += old;
+                counts.has_aged_sessions = old < rows_max;
+            }
+            StoreChange::TrimKeys { owner, rows } => {
+                counts.keys_expired += self.trim_keys(owner, *rows, &mut counts.shares)?;
+            }
+            StoreChange::TrimSessions { owner, rows } => {
+                counts.sessions_expired += self.trim_sessions(owner, *rows, &mut counts.shares)?;
+            }
+            StoreChange::RestampRows(restamp) => {
+                counts.has_restamped = self.restamp(*restamp)? < restamp.rows_max;
             }
             other => debug_assert!(false, "a change without effect: {other:?}"),
         }
@@ -236,27 +257,5 @@ impl StoreWrites {
                 consumer.paused_ms,
             ],
         )
-    }
-}
-
-/// Rows that went because they were too old, or too many.
-struct ExpiredRows {
-    old: u64,
-    all: u64,
-}
-
-impl RowExpiry {
-    /// Runs `expire`, which removes at most so many of the oldest rows from before a time.
-    fn run(
-        &self,
-        expire: impl Fn(u64, u64) -> Result<u64, StoreFault>,
-    ) -> Result<ExpiredRows, StoreFault> {
-        let old = expire(self.before, self.rows_max)?;
-        // The excess was counted with the old rows, so that those are part of it.
-        let more = match self.excess.saturating_sub(old) {
-            0 => 0,
-            excess => expire(u64::MAX, excess.min(self.rows_max))?,
-        };
-        Ok(ExpiredRows { old, all: old + more })
     }
 }

@@ -61,17 +61,29 @@ pub fn restore(from: &Path, folder: &Path) -> Result<StoreBackup, Error> {
     if !copy.is_file() {
         return Err(Error::NoStore(said(from, "there is no backup")));
     }
-    // A log beside the file holds commits that the file lacks. A copy without it would lose them in
-    // silence.
-    if copy.with_extension("db-wal").exists() {
-        let cause = "this is a store that a hub uses, no backup";
-        return Err(Error::NoStore(said(from, cause)));
-    }
+    let has_log = copy.with_extension("db-wal").exists();
     into_new(folder, &copy, |part| {
         let mut to = private(part)?;
         let copied = File::open(&copy).and_then(|mut from| io::copy(&mut from, &mut to));
-        copied.map(|_| ()).map_err(|cause| file_failed(&copy, &cause))
+        copied.map_err(|cause| file_failed(&copy, &cause))?;
+        // A log beside the file may hold commits that the file lacks. A copy without it would lose
+        // them in silence.
+        if has_log && !was_closed(part)? {
+            let cause = "this is a store that a hub uses, no backup";
+            return Err(Error::NoStore(said(from, cause)));
+        }
+        Ok(())
     })
+}
+
+/// Whether the copy of a store's file is all of the store: the last commit of a hub takes the mark
+/// `running` away, and the file has it only if it has all commits before.
+fn was_closed(part: &Path) -> Result<bool, Error> {
+    let connection = Connection::open(part).map_err(StoreFault::from)?;
+    known(&connection, part)?;
+    let closed = "SELECT NOT EXISTS (SELECT 1 FROM meta WHERE name = 'running')";
+    let closed = connection.query_row(closed, [], |row| row.get(0));
+    closed.map_err(|error| unreadable(part, error))
 }
 
 /// The content of a store, once its pages and tables have been found whole. The checksums of single

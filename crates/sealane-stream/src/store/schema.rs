@@ -6,11 +6,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
+use super::clock::read_clock;
 use super::identity::StoreId;
 use super::opening::OpeningRows;
 use super::write::{OwnBounds, StreamSettings};
-use super::{StoreFault, key, last_key, migrate, offset_of};
-use crate::commit::RuleRow;
+use super::{HeldIndex, StoreFault, keep_blocks, key, last_key, migrate, offset_of};
+use crate::commit::{ClockMark, ClockStep, RuleRow};
 use crate::consumer::pieces;
 use crate::limits::MAX_STORE_WAIT_MS;
 use crate::{ConsumerSettings, Level, Retention};
@@ -91,7 +92,7 @@ CREATE INDEX idempotency_time ON idempotency (time_ms);
 pub(crate) struct OpenedStore {
     pub(crate) connection: Connection,
     /// Keeps others out of the folder for as long as it is held.
-    pub(crate) lock: File,
+    pub(crate) lock: FolderLock,
     /// The store's own name, which no copy of it shares.
     pub(crate) id: StoreId,
     /// The rows of the opening that found no room, for the first commit.
@@ -100,6 +101,14 @@ pub(crate) struct OpenedStore {
     /// The rules of retention, by pattern.
     pub(crate) rules: Vec<RuleRow>,
     pub(crate) next: StoreNext,
+    /// The clock as the store knows it, and its steps ahead.
+    pub(crate) clock: (ClockMark, Vec<ClockStep>),
+}
+
+/// The locks that a hub holds of its folder.
+pub(crate) struct FolderLock {
+    _lock: File,
+    _index: Option<HeldIndex>,
 }
 
 /// The counters at which the hub goes on.
@@ -175,11 +184,17 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     let connection = Connection::open(path)?;
     // The lock is taken before the first pragma, which would already change a store in use.
     let lock = lock(&connection, folder)?;
+    // Before SQLite looks at the log for the first time.
+    let lock = FolderLock { _lock: lock, _index: HeldIndex::hold(folder) };
+    // Before anything is copied: an opening that fails would else give the reserve away.
+    let size = std::fs::metadata(path).map_or(0, |found| found.len());
+    keep_blocks(&connection, size)?;
     create(&connection)?;
     let mut streams = read_streams(&connection)?;
     let progress = read_progress(&connection, &mut streams)?;
     let opening = OpeningRows::find(&connection, path, &mut streams, now_ms)?;
     let rules = read_rules(&connection)?;
+    let clock = read_clock(&connection)?;
     let next = StoreNext {
         generation: opening.generation,
         stream: read_number(&connection, "SELECT value FROM meta WHERE name = 'stream'")? as u32,
@@ -197,7 +212,7 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
         Err(StoreFault::Full) => Some(opening),
         Err(fault) => return Err(fault),
     };
-    Ok(OpenedStore { connection, lock, id, opening, streams, rules, next })
+    Ok(OpenedStore { connection, lock, id, opening, streams, rules, next, clock })
 }
 
 /// Makes the folder and the file for their owner alone: the bodies of open streams are in it. If

@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, params};
 use sealane_protocol::{EnqueueOutcome, StreamPosition};
 
 use super::{StoreFault, StoreWrites};
+use crate::shares::{ShareChanges, ShareKind};
 
 /// The messages that one session has had stored in one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(crate) struct StoredSession {
     /// Numbers up to this one were stored before there were digests. Whatever comes under them
     /// counts as repeated.
     unproven: u64,
-    /// Whose share its row counts to.
+    /// The owner of the share that its row counts to.
     owner: Arc<str>,
 }
 
@@ -54,6 +55,11 @@ impl SessionRow {
     /// Whether there was no such row before.
     pub(super) fn is_new(&self) -> bool {
         self.before.is_none()
+    }
+
+    /// The owner whose share it counts to.
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// About how many bytes it takes.
@@ -176,7 +182,7 @@ impl StoredSession {
         Self { hour: Some(hour), certain: self.n, ..self }
     }
 
-    /// What it takes in memory, in runs of places.
+    /// Its size in memory, in runs of places.
     pub(crate) fn runs(&self) -> usize {
         self.places.len() + self.digests.len() * size_of::<u32>() / size_of::<SessionRun>()
     }
@@ -345,20 +351,51 @@ impl StoreWrites {
     }
 
     /// Forgets up to `limit` of the oldest sessions of before `hour`; returns how many.
-    pub(super) fn drop_sessions(&self, hour: u64, limit: u64) -> Result<u64, StoreFault> {
-        self.change(
+    pub(super) fn drop_sessions(
+        &self,
+        hour: u64,
+        limit: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        self.remove_owned(
             "DELETE FROM session WHERE (stream, session) IN (SELECT stream, session
-             FROM session WHERE hour < ?1 ORDER BY hour LIMIT ?2)",
+             FROM session WHERE hour < ?1 ORDER BY hour LIMIT ?2) RETURNING owner",
             params![hour.min(i64::MAX as u64) as i64, limit as i64],
+            |owner| shares.remove(owner, ShareKind::Sessions, 1),
+        )
+    }
+
+    /// Forgets so many of the oldest sessions of an owner, less those that it lost by this very
+    /// commit; returns how many.
+    pub(super) fn trim_sessions(
+        &self,
+        owner: &str,
+        rows: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        let rows = rows.saturating_sub(shares.lost(owner, ShareKind::Sessions));
+        self.remove_owned(
+            "DELETE FROM session WHERE (stream, session) IN (SELECT stream, session
+             FROM session WHERE owner = ?1 ORDER BY hour, stream, session LIMIT ?2)
+             RETURNING owner",
+            params![owner, rows],
+            |owner| shares.remove(owner, ShareKind::Sessions, 1),
         )
     }
 
     /// Removes up to `limit` rows that a removed stream has left; returns how many.
-    pub(super) fn sweep_sessions(&self, stream: u32, limit: u64) -> Result<u64, StoreFault> {
-        self.change(
+    pub(super) fn sweep_sessions(
+        &self,
+        stream: u32,
+        limit: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        self.remove_owned(
             "DELETE FROM session WHERE stream = ?1 AND session IN
-             (SELECT session FROM session WHERE stream = ?1 ORDER BY session LIMIT ?2)",
+             (SELECT session FROM session WHERE stream = ?1 ORDER BY session LIMIT ?2)
+             RETURNING owner",
             params![stream, limit],
+            |owner| shares.remove(owner, ShareKind::Sessions, 1),
         )
     }
 }

@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,9 +7,11 @@ use bytes::BytesMut;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::opening::OpeningRows;
-use super::{DiskRoom, PAGE_BYTES, StoreFault, key, last_key, offset_of};
+use super::{DiskRoom, FolderLock, PAGE_BYTES, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockRecord, write_record};
+use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_STORE_RETRY_WAIT_MS, MAX_STORE_WAIT_MS};
+use crate::shares::{ShareChanges, ShareKind};
 use crate::{Level, Retention, StreamChange};
 
 /// The writer's connection. Every call but [`StoreWrites::begin`], [`StoreWrites::commit`] and
@@ -25,7 +26,7 @@ pub(crate) struct StoreWrites {
     /// The rows of the opening, until a commit has written them.
     opening: Option<OpeningRows>,
     /// The folder is another hub's to take when the last write is done.
-    _lock: File,
+    _lock: FolderLock,
     #[cfg(test)]
     pub(crate) trouble: super::trouble::PlannedTrouble,
 }
@@ -39,6 +40,15 @@ pub(crate) struct StoredRequestKey {
     pub(crate) body: [u8; 16],
 }
 
+impl StoredRequestKey {
+    /// The share that it counts for.
+    pub(crate) fn share_kind(&self) -> ShareKind {
+        // No token's name is so long as the length says that a key of a message begins with.
+        let is_of_message = self.key.starts_with(&u32::MAX.to_le_bytes());
+        if is_of_message { ShareKind::MessageKeys } else { ShareKind::Keys }
+    }
+}
+
 /// The answer that an idempotency key got when it came first.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyRow {
@@ -47,7 +57,7 @@ pub(crate) struct KeyRow {
     pub(crate) offset: u64,
     pub(crate) due_ms: u64,
     pub(crate) ids: Vec<u8>,
-    /// Whose share it counts to; empty: nobody's.
+    /// The owner of the share that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
 }
 
@@ -112,6 +122,19 @@ pub(crate) struct TrimmedBlocks {
     pub(crate) bytes: u64,
 }
 
+/// A block at the beginning of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OldBlock {
+    /// Its last offset.
+    pub(crate) last: u64,
+    /// The time of its last message.
+    pub(crate) last_ms: u64,
+    /// The clock's time when it was stored, where that is another one; else 0.
+    pub(crate) stored_ms: u64,
+    /// Bytes at rest.
+    pub(crate) bytes: u64,
+}
+
 /// Blocks of a stream that may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ExpiredBlocks {
@@ -124,9 +147,10 @@ pub(crate) struct ExpiredBlocks {
 impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
-        lock: File,
+        lock: FolderLock,
         opening: Option<OpeningRows>,
         folder: &Path,
+        log: &CheckpointLog,
     ) -> Result<Self, StoreFault> {
         // The default keeps 16 statements, fewer than a commit's changes use in turn.
         connection.set_prepared_statement_cache_capacity(64);
@@ -136,13 +160,13 @@ impl StoreWrites {
             counted.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        let failed =
-            |cause: std::io::Error| StoreFault::Failed(format!("{}: {cause}", folder.display()));
         // The log is this connection's as long as the transaction lasts.
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let room = DiskRoom::open(folder).map_err(failed);
+        let room = DiskRoom::open(folder, &connection, log);
         connection.execute_batch("ROLLBACK")?;
         let room = room?;
+        // A log that a long reader has made longer is cut to its bound when it begins anew.
+        connection.pragma_update(None, "journal_size_limit", room.log_bytes_max())?;
         Ok(Self {
             connection,
             synced: true,
@@ -205,10 +229,10 @@ impl StoreWrites {
     }
 
     /// Takes room for so many bytes more, which a commit is going to add.
-    pub(crate) fn take_room(&mut self, bytes: u64) -> Result<(), StoreFault> {
+    pub(crate) fn take_room(&mut self, log: &CheckpointLog, bytes: u64) -> Result<(), StoreFault> {
         #[cfg(test)]
         self.trouble.room()?;
-        self.room.take(&self.connection, bytes)
+        self.room.take(&self.connection, log, bytes)
     }
 
     /// Bytes of the write-ahead log, and how many they may become.
@@ -259,7 +283,12 @@ impl StoreWrites {
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
     /// keys, sessions and delayed messages were among them, and whether nothing is left. Each look
     /// has an order: without one, two stores with the same rows might remove others.
-    pub(super) fn sweep(&self, stream: u32, limit: u64) -> Result<SweptRows, StoreFault> {
+    pub(super) fn sweep(
+        &self,
+        stream: u32,
+        limit: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<SweptRows, StoreFault> {
         let range = params![key(stream, 0), last_key(stream), (limit / 64).max(1)];
         let blocks = self.change(
             "DELETE FROM block WHERE key IN (SELECT key FROM block
@@ -270,17 +299,21 @@ impl StoreWrites {
         if blocks > 0 {
             return Ok(SweptRows::default());
         }
-        let keys = self.change(
+        let keys = self.remove_owned(
             "DELETE FROM idempotency WHERE stream = ?1 AND key IN
-             (SELECT key FROM idempotency WHERE stream = ?1 ORDER BY key LIMIT ?2)",
+             (SELECT key FROM idempotency WHERE stream = ?1 ORDER BY key LIMIT ?2)
+             RETURNING owner",
             params![stream, limit],
+            |owner| shares.remove_key(owner),
         )?;
-        let delayed = self.change(
+        let delayed = self.remove_owned(
             "DELETE FROM delayed WHERE number IN
-             (SELECT number FROM delayed WHERE stream = ?1 ORDER BY due_ms, number LIMIT ?2)",
+             (SELECT number FROM delayed WHERE stream = ?1 ORDER BY due_ms, number LIMIT ?2)
+             RETURNING owner",
             params![stream, limit],
+            |owner| shares.remove(owner, ShareKind::Delayed, 1),
         )?;
-        let sessions = self.sweep_sessions(stream, limit)?;
+        let sessions = self.sweep_sessions(stream, limit, shares)?;
         let done = keys < limit && delayed < limit && sessions < limit;
         if done {
             self.run("DELETE FROM removed WHERE stream = ?1", [stream])?;
@@ -369,11 +402,17 @@ impl StoreWrites {
     }
 
     /// Forgets up to `limit` of the oldest keys that came before `before_ms`; returns how many.
-    pub(super) fn drop_keys(&self, before_ms: u64, limit: u64) -> Result<u64, StoreFault> {
-        self.change(
+    pub(super) fn drop_keys(
+        &self,
+        before_ms: u64,
+        limit: u64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        self.remove_owned(
             "DELETE FROM idempotency WHERE (stream, key) IN (SELECT stream, key
-             FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2)",
+             FROM idempotency WHERE time_ms < ?1 ORDER BY time_ms LIMIT ?2) RETURNING owner",
             params![before_ms.min(i64::MAX as u64) as i64, limit as i64],
+            |owner| shares.remove_key(owner),
         )
     }
 
@@ -427,20 +466,27 @@ impl StoreWrites {
         Ok((due, None))
     }
 
-    pub(super) fn drop_delayed(&self, number: i64) -> Result<(), StoreFault> {
-        self.run("DELETE FROM delayed WHERE number = ?1", [number])
+    /// Ends the delay of a message; returns how many rows that were.
+    pub(super) fn drop_delayed(
+        &self,
+        number: i64,
+        shares: &mut ShareChanges,
+    ) -> Result<u64, StoreFault> {
+        let query = "DELETE FROM delayed WHERE number = ?1 RETURNING owner";
+        self.remove_owned(query, [number], |owner| shares.remove(owner, ShareKind::Delayed, 1))
     }
 
     /// Blocks of `stream` that may go from its oldest on, at most `limit`, while `expired` says so
-    /// of (last offset, last time, bytes).
+    /// of them.
     pub(crate) fn find_expired(
         &self,
         stream: u32,
         limit: usize,
-        mut expired: impl FnMut(u64, u64, u64) -> bool,
+        mut expired: impl FnMut(OldBlock) -> bool,
     ) -> Result<Option<ExpiredBlocks>, StoreFault> {
         let mut query = self.connection.prepare_cached(
-            "SELECT key, count, last_ms, length(data) FROM block WHERE key BETWEEN ?1 AND ?2
+            "SELECT key, count, last_ms, length(data), stored_ms FROM block
+             WHERE key BETWEEN ?1 AND ?2
              ORDER BY key LIMIT ?3",
         )?;
         let range = params![key(stream, 0), last_key(stream), limit];
@@ -450,7 +496,8 @@ impl StoreWrites {
             let through = offset_of(row.get(0)?);
             let last = through + row.get::<_, u64>(1)? - 1;
             let size = row.get::<_, u64>(3)?;
-            if !expired(last, row.get::<_, u64>(2)?, size) {
+            let (last_ms, stored_ms) = (row.get::<_, u64>(2)?, row.get::<_, u64>(4)?);
+            if !expired(OldBlock { last, last_ms, stored_ms, bytes: size }) {
                 break;
             }
             let bytes = found.map_or(0, |found| found.trimmed.bytes) + size;
@@ -494,6 +541,8 @@ impl StoreWrites {
     pub(crate) fn close(self) -> Result<(), StoreFault> {
         // The mark says that nothing was lost. It must not be gone before that is on the disk.
         self.connection.pragma_update(None, "synchronous", "FULL")?;
+        // With a bound SQLite would empty the log that it leaves, and its blocks would be gone.
+        self.connection.pragma_update(None, "journal_size_limit", -1)?;
         self.run("DELETE FROM meta WHERE name = 'running'", [])?;
         self.connection.close().map_err(|(_, error)| error.into())
     }

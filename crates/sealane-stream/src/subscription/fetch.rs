@@ -11,6 +11,7 @@ use super::burst::{self, DeliveryBurst, DeliveryPiece};
 use super::in_flight::DeliveredMessage;
 use super::lane::{LaneWork, SubscriptionLane, describe};
 use super::{LaneTurn, StreamDelivery, StreamSubscription};
+use crate::Error;
 use crate::block::StreamBlock;
 use crate::consumer::{ConsumerMember, HandedMessage};
 use crate::limits::COMMIT_WAIT_MS;
@@ -18,7 +19,6 @@ use crate::metrics::TimingHistogram;
 use crate::registry::StreamRegistry;
 use crate::stream::{ConsumerEntry, OffsetPlace, StreamEntry};
 use crate::writer::WriterCommand;
-use crate::{Error, now_ms};
 
 impl StreamSubscription {
     /// Takes a turn of one lane; returns whether there may be more.
@@ -69,8 +69,8 @@ impl StreamSubscription {
     fn note_delivered(&self, index: usize, stream: &StreamEntry, given: &[DeliveryPiece]) {
         let timings = &self.registry.timings;
         let (is_reader, now_ms) = match self.lanes.get(index).map(|lane| &lane.work) {
-            Some(LaneWork::Reader { .. }) => (true, now_ms()),
-            Some(LaneWork::Member { .. }) => (false, now_ms()),
+            Some(LaneWork::Reader { .. }) => (true, self.registry.clock.day_ms()),
+            Some(LaneWork::Member { .. }) => (false, self.registry.clock.day_ms()),
             None => return,
         };
         let timing = if is_reader { &timings.reader_delivery } else { &timings.consumer_delivery };
@@ -122,7 +122,8 @@ impl StreamSubscription {
             };
             // A block may reach below a purge. Messages there are gone for everybody.
             let offsets = block.first.max(visible.start)..(block.last + 1).min(visible.end);
-            let handed = hand(entry, self.member, &block, offsets, &mut left);
+            let now_ms = self.registry.clock.steady_ms();
+            let handed = hand(entry, self.member, &block, offsets, now_ms, &mut left);
             if !handed.is_empty() {
                 // From here on the clock watches the deadlines, even if this connection never
                 // answers.
@@ -135,10 +136,13 @@ impl StreamSubscription {
     }
 
     /// Nothing is left for this lane until it is woken.
-    fn rest(&mut self, index: usize, stream: &StreamEntry, entry: &ConsumerEntry) {
+    fn rest(&mut self, index: usize, stream: &StreamEntry, entry: &Arc<ConsumerEntry>) {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         lane.queued = false;
         lane.waiter.arm();
+        if entry.state.lock().is_starved() {
+            self.registry.mark_starved(entry);
+        }
         let visible = stream.state.lock().visible();
         // Work that came between the look and `arm` was signalled to nobody.
         if entry.state.lock().has_work(&visible) || lane.is_gone() {
@@ -289,6 +293,7 @@ fn hand(
     member: ConsumerMember,
     block: &StreamBlock,
     offsets: Range<u64>,
+    now_ms: u64,
     left: &mut LaneTurn,
 ) -> Vec<HandedMessage> {
     let mut bytes = left.bytes;
@@ -299,7 +304,7 @@ fn hand(
         }
         fits
     };
-    let handed = entry.state.lock().take(member, offsets, left.messages, now_ms(), fits);
+    let handed = entry.state.lock().take(member, offsets, left.messages, now_ms, fits);
     *left = LaneTurn { messages: left.messages - handed.len(), bytes };
     handed
 }

@@ -10,7 +10,7 @@ use crate::consumer::ConsumerMember;
 use crate::registry::StreamRegistry;
 use crate::signal::{LaneWaiter, SubscriptionSignal};
 use crate::stream::{ConsumerEntry, StreamEntry};
-use crate::{Error, ReadStart, now_ms};
+use crate::{Error, ReadStart};
 
 pub(super) struct SubscriptionLane {
     pub(super) stream: Arc<StreamEntry>,
@@ -47,14 +47,23 @@ impl SubscriptionLane {
                 };
                 Ok((Self::reader(stream, next, signal, member, index), joined))
             }
-            SubscriptionReader::Member { name, owner, start, change } => {
+            SubscriptionReader::Member { name, owner, start, change, steers } => {
                 let first = start_offset(registry, &stream, *start).await?;
-                let entry = stream.consumer(name, owner, first)?;
+                let entry = stream.consumer(name, owner, first, &registry.shares)?;
                 registry.series.admit_consumer(&entry);
+                // All members share the settings: one who may only read must not change what the
+                // others work by.
+                let may_change = || *entry.owner == **owner || steers.may(&stream.topic);
                 let cursor = {
                     let mut consumer = entry.state.lock();
                     let before = consumer.settings;
-                    consumer.settings.change(*change);
+                    let mut settings = before;
+                    settings.change(*change);
+                    if settings != before && !may_change() {
+                        let (stream, consumer) = (stream.topic.to_string(), name.clone());
+                        return Err(Error::ConsumerNotYours { stream, consumer });
+                    }
+                    consumer.settings = settings;
                     // Changed settings stand only in the consumer's whole row, which the next
                     // commit then writes.
                     entry.kept.lock().is_changed |= consumer.settings != before;
@@ -128,7 +137,7 @@ impl SubscriptionLane {
                 // The member leaves the list before its messages come free, so that it is not woken
                 // for them.
                 entry.members.lock().remove(&member);
-                entry.state.lock().leave(member, now_ms());
+                entry.state.lock().leave(member, registry.clock.steady_ms());
                 registry.mark_dirty(&self.stream, &entry);
                 entry.wake();
             }

@@ -27,6 +27,8 @@ pub(crate) enum WriterCommand {
     Remove(RemoveCommand),
     Manage(ManageCommand),
     Rule(RuleCommand),
+    /// Find the place of a session in a stream.
+    FindSession(FindSessionCommand),
     /// Note that offsets, both ends included, cannot be read.
     Damage(Arc<StreamEntry>, (u64, u64)),
     /// Consumers have changed.
@@ -45,7 +47,7 @@ pub(crate) struct AppendCommand {
     pub(crate) key: Option<StoredRequestKey>,
     /// The keys of the messages, if each is to be stored once by itself.
     pub(crate) each: Vec<StoredRequestKey>,
-    /// Whose shares it counts to; empty: nobody's.
+    /// The owner of the shares that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
     pub(crate) reply: CommandReply<AppendedMessages>,
     /// The append's share of the queue, given back when the append is planned.
@@ -56,7 +58,7 @@ pub(crate) struct AppendCommand {
 pub(crate) struct PublishCommand {
     /// The key under which the session is stored.
     pub(crate) key: Arc<[u8]>,
-    /// Whose shares it counts to; empty: nobody's.
+    /// The owner of the shares that it counts to; empty: nobody.
     pub(crate) owner: Arc<str>,
     pub(crate) outbox: Arc<SessionOutbox>,
     /// How many places of messages of one stream are remembered: as many as may be unanswered.
@@ -102,10 +104,19 @@ impl SessionItem {
 pub(crate) struct ConfigureCommand {
     pub(crate) topic: Topic,
     pub(crate) change: StreamChange,
-    /// Whose share a stream counts to that is made; empty: nobody's.
+    /// The owner of the share that a stream counts to which is made; empty: nobody.
     pub(crate) owner: Arc<str>,
     /// The stream, and whether it was made.
     pub(crate) reply: CommandReply<(Arc<StreamEntry>, bool)>,
+}
+
+/// A session that asks which of its numbers comes next in a stream. It stands in the queue behind
+/// all that its earlier connection has sent.
+pub(crate) struct FindSessionCommand {
+    pub(crate) topic: Topic,
+    /// The key under which the session is stored.
+    pub(crate) key: Arc<[u8]>,
+    pub(crate) reply: CommandReply<u64>,
 }
 
 /// A stream that is to go.
@@ -151,6 +162,8 @@ pub(crate) enum CommandRefusal {
         next: u64,
     },
     KeyReused,
+    /// The owner has its share.
+    Share(Box<Error>),
     TooMany {
         what: &'static str,
         limit: u64,
@@ -192,6 +205,7 @@ impl From<CommandRefusal> for Error {
         match refusal {
             CommandRefusal::OffsetMismatch { next } => Error::OffsetMismatch { next },
             CommandRefusal::KeyReused => Error::KeyReused,
+            CommandRefusal::Share(error) => *error,
             CommandRefusal::TooMany { what, limit } => Error::TooMany { what, limit },
             CommandRefusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
             CommandRefusal::UnknownRule(pattern) => Error::UnknownRule(pattern),
@@ -242,6 +256,7 @@ impl WriterCommand {
             WriterCommand::Configure(configure) => Some(&configure.topic),
             WriterCommand::Remove(remove) => Some(&remove.topic),
             WriterCommand::Manage(manage) => Some(&manage.topic),
+            WriterCommand::FindSession(find) => Some(&find.topic),
             WriterCommand::Publish(_)
             | WriterCommand::Rule(_)
             | WriterCommand::Damage(..)
@@ -294,6 +309,7 @@ impl WriterCommand {
             WriterCommand::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
             WriterCommand::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
             WriterCommand::Rule(rule) => rule.reply.send(Err(error)).is_ok(),
+            WriterCommand::FindSession(find) => find.reply.send(Err(error)).is_ok(),
             WriterCommand::Remove(remove) => remove.reply.send(Err(error)).is_ok(),
             WriterCommand::Stop(reply) => reply.send(Err(error)).is_ok(),
             WriterCommand::Damage(..) | WriterCommand::Dirty => true,
@@ -310,6 +326,8 @@ pub(super) enum CommandAnswer {
         Result<(Arc<StreamEntry>, bool), CommandRefusal>,
     ),
     Remove(CommandReply<bool>, Result<bool, CommandRefusal>),
+    /// The number that comes next in a session.
+    FindSession(CommandReply<u64>, u64),
     Manage {
         reply: CommandReply<u64>,
         result: Result<u64, CommandRefusal>,
@@ -338,6 +356,7 @@ impl CommandAnswer {
                 drop(reply.send(result.map_err(Error::from)))
             }
             CommandAnswer::Remove(reply, result) => drop(reply.send(result.map_err(Error::from))),
+            CommandAnswer::FindSession(reply, next) => drop(reply.send(Ok(next))),
             CommandAnswer::Manage { reply, result, .. } => {
                 drop(reply.send(result.map_err(Error::from)));
             }
@@ -360,6 +379,7 @@ impl CommandAnswer {
             }
             CommandAnswer::Configure(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::Remove(reply, _) => drop(reply.send(Err(error))),
+            CommandAnswer::FindSession(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::Manage { reply, .. } => drop(reply.send(Err(error))),
             CommandAnswer::Rule { reply, .. } => drop(reply.send(Err(error))),
         }

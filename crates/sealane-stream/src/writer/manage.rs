@@ -13,7 +13,6 @@ use super::plan::{CommitPlan, CommitPlanner, StreamTarget};
 use crate::commit::{StoreChange, StoreCommit};
 use crate::consumer::ConsumerSteer;
 use crate::limits::MAX_CANCELLED;
-use crate::now_ms;
 use crate::registry::StreamRegistry;
 use crate::store::{AppliedCounts, StoreFault, TrimmedBlocks};
 use crate::stream::{ConsumerEntry, StreamEntry};
@@ -110,7 +109,7 @@ impl ManagedChanges {
         for ConsumerSteering { stream, entry, steer } in &self.steered {
             // Members went on since the plan. The stored state is not copied back, or their work
             // would be lost.
-            entry.state.lock().steer(steer, now_ms());
+            entry.state.lock().steer(steer, registry.clock.steady_ms());
             // The next commit stores what members did between plan and commit.
             registry.mark_dirty(stream, entry);
             registry.mark_timed(stream, entry);

@@ -36,6 +36,7 @@ use crate::block::BlockRecord;
 use crate::commit::StoreCommit;
 use crate::envelope::StreamEnvelope;
 use crate::registry::StreamRegistry;
+use crate::shares::{ShareChanges, ShareKind, stored_key_owner};
 use crate::store::{
     KeyRow, STREAM_NUMBERS, StoreFault, StoreNext, StoreWrites, StoredRequestKey, StreamSettings,
 };
@@ -67,6 +68,8 @@ pub(super) struct CommitPlan {
     /// The gains of streams, by their numbers.
     pub(super) gains: BTreeMap<u32, StagedStream>,
     pub(super) delayed: Vec<DelayedMessages>,
+    /// How many those are, by owner.
+    held_back: ShareChanges,
     pub(super) damage: Vec<(Arc<StreamEntry>, (u64, u64))>,
     pub(super) progress: ProgressPlan,
     /// The operator's actions.
@@ -98,7 +101,7 @@ pub(super) struct RoomPlan {
 pub(super) struct DelayedMessages {
     pub(super) stream: Arc<StreamEntry>,
     pub(super) due_ms: u64,
-    /// Whose share they count to.
+    /// The owner of the share that they count to.
     pub(super) owner: Arc<str>,
     pub(super) records: Vec<BlockRecord>,
     /// The idempotency key that they came with.
@@ -124,7 +127,7 @@ struct AppendAsked {
     key: Option<StoredRequestKey>,
     /// The keys of the messages, if each has one.
     each: Vec<StoredRequestKey>,
-    /// Whose shares it counts to.
+    /// The owner of the shares that it counts to.
     owner: Arc<str>,
     /// Whether the answer names the messages by their numbers, and not by their ids.
     is_numbered: bool,
@@ -187,6 +190,7 @@ impl CommitPlan {
             WriterCommand::Publish(publish) => return self.publish(planner, publish),
             WriterCommand::Configure(configure) => self.configure(planner, configure),
             WriterCommand::Manage(manage) => self.manage(planner, manage)?,
+            WriterCommand::FindSession(find) => self.tell_session(planner, find)?,
             WriterCommand::Remove(remove) => self.ask_to_remove(planner, remove)?,
             WriterCommand::Rule(rule) => self.set_rule(planner, rule),
             WriterCommand::Damage(stream, range) => self.damage.push((stream, range)),
@@ -405,6 +409,9 @@ impl CommitPlan {
             let limit = MAX_DELAYED as u64;
             return Err(CommandRefusal::TooMany { what: "delayed messages", limit });
         }
+        if asked.due_ms.is_some() {
+            self.check_delayed(planner, &asked)?;
+        }
         let stream = match stream {
             Some(stream) => stream,
             None => {
@@ -414,6 +421,21 @@ impl CommitPlan {
         };
         let appended = self.take(&stream, asked);
         Ok((appended, stream.number))
+    }
+
+    /// Refuses to hold messages back for an owner that has its share of them.
+    fn check_delayed(
+        &mut self,
+        planner: &CommitPlanner,
+        asked: &AppendAsked,
+    ) -> Result<(), CommandRefusal> {
+        let (kind, count) = (ShareKind::Delayed, asked.envelopes.len() as u64);
+        // Messages of this same commit count: a burst would pass the share otherwise.
+        let more = self.held_back.gained(&asked.owner, kind) + count;
+        let checked = planner.registry.shares.of(&asked.owner).check(kind, more);
+        checked.map_err(|error| CommandRefusal::Share(Box::new(error)))?;
+        self.held_back.add(&asked.owner, kind, count);
+        Ok(())
     }
 
     /// Why nothing can be added to the stream now. What a `memory` stream was answered for before
@@ -443,12 +465,14 @@ impl CommitPlan {
         let level = stream.settings().level;
         let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
         let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
-        let key = asked.key.map(|key| (key.key, key.body.to_vec(), write_ids(&ids)));
+        let key = asked.key.map(|key| {
+            let owner = stored_key_owner(&owner, key.share_kind());
+            (key.key, key.body.to_vec(), write_ids(&ids), owner)
+        });
         if let Some(due_ms) = asked.due_ms {
             let record = |envelope| BlockRecord::new(0, now_ms, envelope);
             let records = asked.envelopes.into_iter().map(record).collect();
-            let key = key.map(|(key, body, ids)| {
-                let owner = owner.clone();
+            let key = key.map(|(key, body, ids, owner)| {
                 (key, KeyRow { body, generation: 0, offset: 0, due_ms, ids, owner })
             });
             let messages = DelayedMessages { stream: stream.clone(), due_ms, owner, records, key };
@@ -469,8 +493,7 @@ impl CommitPlan {
         let staged = self.staged(stream);
         let offset = staged.push(asked.envelopes, now_ms);
         let generation = staged.generation;
-        if let Some((key, body, ids)) = key {
-            let owner = owner.clone();
+        if let Some((key, body, ids, owner)) = key {
             let row = KeyRow { body, generation, offset, due_ms: 0, ids, owner };
             staged.keys.insert(key, row);
         }

@@ -12,14 +12,14 @@ use crate::store::StoredSession;
 const SESSION_SIZE: usize = 15;
 
 /// A stream's number and a session's key.
-type SessionPlace = (u32, Arc<[u8]>);
+type StreamSessionKey = (u32, Arc<[u8]>);
 
 /// Two halves: when the one that is written is full, the other is forgotten and takes its place. A
 /// session that publishes on is always found in one of them.
 #[derive(Default)]
 pub(super) struct RecentSessions {
-    recent: HashMap<SessionPlace, StoredSession>,
-    before: HashMap<SessionPlace, StoredSession>,
+    recent: HashMap<StreamSessionKey, StoredSession>,
+    before: HashMap<StreamSessionKey, StoredSession>,
     /// The size of `recent`, in runs.
     size: usize,
 }

@@ -7,20 +7,21 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_IDEMPOTENCY_KEYS, MAX_SESSION_AGE_HOURS,
-    MAX_SESSIONS, RELEASE_RETRY_MS, RETENTION_INTERVAL_MS,
+    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_SESSION_AGE_HOURS, RELEASE_RETRY_MS,
+    RETENTION_INTERVAL_MS,
 };
 use sealane_protocol::limits::MAX_OFFSET;
 
 use super::plan::{CommitPlan, CommitPlanner};
 use super::staged::HOUR_MS;
+use super::watch::ClockWatch;
 use crate::block::{BlockOffsets, read_block};
 use crate::commit::{RowExpiry, StoreChange, StoreCommit};
 use crate::envelope::StreamEnvelope;
-use crate::now_ms;
 use crate::registry::StreamRegistry;
+use crate::shares::{ShareBook, ShareKind, stored_key_owner};
 use crate::store::{
-    AppliedCounts, DelayedRow, ExpiredBlocks, StoreFault, StoreWrites, TrimmedBlocks,
+    AppliedCounts, DelayedRow, ExpiredBlocks, OldBlock, StoreFault, StoreWrites, TrimmedBlocks,
 };
 use crate::stream::StreamEntry;
 
@@ -49,6 +50,9 @@ pub(super) struct WriterUpkeep {
     /// Numbers of removed streams that have left something in the store.
     pub(super) sweeping: BTreeSet<u32>,
     retained: Instant,
+    /// Whether all keys and sessions have their right times, since the clock was calm.
+    is_restamped: bool,
+    pub(super) watch: ClockWatch,
 }
 
 /// The work that a commit does by the clock.
@@ -93,7 +97,7 @@ impl UpkeepPlan {
 }
 
 impl WriterUpkeep {
-    pub(super) fn new(writes: &StoreWrites) -> Result<Self, StoreFault> {
+    pub(super) fn new(writes: &StoreWrites, watch: ClockWatch) -> Result<Self, StoreFault> {
         Ok(Self {
             next_due_ms: writes.delayed(0, 0, 0)?.1,
             delayed: writes.count_delayed()?,
@@ -102,6 +106,8 @@ impl WriterUpkeep {
             aged_hour: 0,
             sweeping: writes.removed()?.into_iter().collect(),
             retained: Instant::now(),
+            is_restamped: false,
+            watch,
         })
     }
 
@@ -127,23 +133,26 @@ impl WriterUpkeep {
     }
 
     fn wants_retention(&self, registry: &StreamRegistry, now_ms: u64) -> bool {
-        let is_wanted = self.keys > 0
-            || self.has_old_sessions(now_ms)
-            || registry.bounded.load(Ordering::Relaxed);
         // Retention walks all bounded streams. Four times a second bounds that walk, whatever the
         // rate of commits is.
-        is_wanted && self.retained.elapsed() >= Duration::from_millis(RETENTION_INTERVAL_MS)
+        if self.retained.elapsed() < Duration::from_millis(RETENTION_INTERVAL_MS) {
+            return false;
+        }
+        self.keys > 0
+            || self.has_old_sessions(now_ms)
+            || registry.bounded.load(Ordering::Relaxed)
+            || !registry.shares.beyond(ShareKind::Sessions).is_empty()
     }
 
-    /// Whether sessions may have to go: once an hour, and when there are too many.
+    /// Whether sessions may have to go: once an hour.
     fn has_old_sessions(&self, now_ms: u64) -> bool {
-        let is_due = self.sessions > 0 && now_ms / HOUR_MS > self.aged_hour;
-        is_due || self.sessions > MAX_SESSIONS as u64
+        let is_due = self.sessions > 0 && now_ms / HOUR_MS != self.aged_hour;
+        is_due && self.watch.is_calm()
     }
 
     /// Plans what the clock asks for.
     pub(super) fn plan(
-        &self,
+        &mut self,
         plan: &mut CommitPlan,
         planner: &CommitPlanner,
         flush: bool,
@@ -152,10 +161,12 @@ impl WriterUpkeep {
             plan.upkeep.retains = true;
             planner.writes.look(|| {
                 let mut streams = planner.registry.streams().into_iter();
-                streams.try_for_each(|stream| retain(plan, planner, stream))
+                streams.try_for_each(|stream| retain(plan, planner, stream, &mut self.watch))
             })?;
             self.expire(&mut plan.upkeep.changes, plan.now_ms);
+            trim_shares(&mut plan.upkeep.changes, &planner.registry.shares);
         }
+        self.watch.plan(&mut plan.upkeep.changes);
         if let Some(stream) = self.sweeping.first().copied().filter(|_| flush) {
             let rows_max = ROWS_DROPPED;
             plan.upkeep.changes.push(StoreChange::SweepStream { stream, rows_max });
@@ -165,18 +176,29 @@ impl WriterUpkeep {
         Ok(())
     }
 
+    /// Looks at the clock. After a step the times of rows are to be looked at again.
+    pub(super) fn look(&mut self) {
+        self.watch.look();
+        self.is_restamped &= self.watch.is_calm();
+    }
+
     /// Plans which idempotency keys and sessions are forgotten.
     fn expire(&self, changes: &mut Vec<StoreChange>, now_ms: u64) {
         let rows_max = ROWS_DROPPED;
+        let is_calm = self.watch.is_calm();
+        // Rows whose times are wrong are set right before any goes for its age.
+        let is_right = is_calm && self.is_restamped;
+        if is_calm && !self.is_restamped {
+            changes.push(self.watch.restamp(rows_max));
+        }
+        let aged = |before: u64| if is_right { before } else { 0 };
         if self.keys > 0 {
-            let before = now_ms.saturating_sub(MAX_IDEMPOTENCY_AGE_MS);
-            let excess = self.keys.saturating_sub(MAX_IDEMPOTENCY_KEYS as u64);
-            changes.push(StoreChange::ExpireKeys(RowExpiry { before, excess, rows_max }));
+            let before = aged(now_ms.saturating_sub(MAX_IDEMPOTENCY_AGE_MS));
+            changes.push(StoreChange::ExpireKeys(RowExpiry { before, rows_max }));
         }
         if self.has_old_sessions(now_ms) {
-            let before = (now_ms / HOUR_MS).saturating_sub(MAX_SESSION_AGE_HOURS);
-            let excess = self.sessions.saturating_sub(MAX_SESSIONS as u64);
-            changes.push(StoreChange::ExpireSessions(RowExpiry { before, excess, rows_max }));
+            let before = aged((now_ms / HOUR_MS).saturating_sub(MAX_SESSION_AGE_HOURS));
+            changes.push(StoreChange::ExpireSessions(RowExpiry { before, rows_max }));
         }
     }
 
@@ -223,7 +245,13 @@ impl WriterUpkeep {
         self.keys = (self.keys + counts.keys_added).saturating_sub(counts.keys_expired);
         let sessions = self.sessions + counts.sessions_added;
         self.sessions = sessions.saturating_sub(counts.sessions_expired);
-        if counts.has_aged_sessions {
+        // A commit that has set rows right has removed none for its age.
+        let was_right = self.is_restamped;
+        if counts.has_restamped {
+            // Rows of each step, and then those ahead of the clock.
+            self.is_restamped = !self.watch.has_restamped();
+        }
+        if counts.has_aged_sessions && was_right {
             // Old sessions are looked for once an hour, since their rows say no more than the hour.
             self.aged_hour = plan.now_ms / HOUR_MS;
         }
@@ -240,11 +268,30 @@ impl WriterUpkeep {
 
     /// The commit was given up: what it should have released is tried again soon.
     pub(super) fn fail(&mut self) {
-        let soon = now_ms() + RELEASE_RETRY_MS;
+        self.watch.fail();
+        let soon = self.watch.day_ms() + RELEASE_RETRY_MS;
         // A message that is due would otherwise wake the writer at once, into the same failure.
         self.next_due_ms = self.next_due_ms.map(|due_ms| due_ms.max(soon));
         // Retention waits for its turn after a failure, too, instead of being tried again at once.
         self.retained = Instant::now();
+    }
+}
+
+/// Plans which keys and sessions go since their owners have more than their shares. Nobody else's
+/// go for it.
+fn trim_shares(changes: &mut Vec<StoreChange>, shares: &ShareBook) {
+    for kind in [ShareKind::Keys, ShareKind::MessageKeys, ShareKind::Sessions] {
+        let mut left = ROWS_DROPPED;
+        for (owner, excess) in shares.beyond(kind) {
+            let rows = excess.min(left);
+            left -= rows;
+            if rows > 0 {
+                changes.push(match kind {
+                    ShareKind::Sessions => StoreChange::TrimSessions { owner, rows },
+                    kind => StoreChange::TrimKeys { owner: stored_key_owner(&owner, kind), rows },
+                });
+            }
+        }
     }
 }
 
@@ -278,9 +325,13 @@ fn retain(
     plan: &mut CommitPlan,
     planner: &CommitPlanner,
     stream: Arc<StreamEntry>,
+    watch: &mut ClockWatch,
 ) -> Result<(), StoreFault> {
     let (retention, first, next, mut left, has_purged) = {
         let state = stream.state.lock();
+        if state.bounds.retention.max_age_ms > 0 && watch.is_calm() {
+            watch.saw_ahead(state.last_ms);
+        }
         (state.bounds.retention, state.first, state.next, state.bytes, state.has_purged)
     };
     let is_bounded = !retention.keeps_all() || has_purged;
@@ -295,8 +346,13 @@ fn retain(
     let too_old = plan.now_ms.saturating_sub(retention.max_age_ms);
     // Whole blocks go, so that a stream keeps up to a block more than it must (decision 2).
     let too_many = next.saturating_sub(retention.max_count);
-    let found = planner.writes.find_expired(stream.number, limit, |last, last_ms, bytes| {
-        let by_age = retention.max_age_ms > 0 && last_ms < too_old;
+    let (is_calm, now_ms) = (watch.is_calm(), plan.now_ms);
+    let found = planner.writes.find_expired(stream.number, limit, |block| {
+        let OldBlock { last, last_ms, stored_ms, bytes } = block;
+        // Count and bytes need no clock, and so wait for none.
+        let by_age = retention.max_age_ms > 0
+            && is_calm
+            && watch.ages().stored_at(last_ms, stored_ms, now_ms) < too_old;
         let by_count = retention.max_count > 0 && last < too_many;
         let by_bytes = retention.max_bytes > 0 && left.saturating_sub(bytes) >= retention.max_bytes;
         let was_purged = last < first;

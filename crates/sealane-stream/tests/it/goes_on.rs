@@ -9,6 +9,7 @@ use sealane_stream::{
     ConsumerChange, HubConfig, Level, ReadStart, Retention, StreamChange, StreamEnqueue,
     StreamEnvelope, StreamHub, StreamSubscription, SubscriptionOutput, SubscriptionReader,
 };
+use sealane_testing::until_async;
 
 fn open(folder: &tempfile::TempDir) -> StreamHub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
@@ -39,6 +40,7 @@ async fn member(hub: &StreamHub, pattern: &str, max_in_flight: Option<u32>) -> S
         owner: String::new(),
         start: ReadStart::First,
         change,
+        steers: Default::default(),
     };
     hub.subscribe(pattern.parse().unwrap(), who).await.unwrap().0
 }
@@ -64,9 +66,7 @@ fn offsets(events: &[SubscriptionOutput]) -> Vec<(String, u64)> {
 /// Waits until retention has taken everything below `first`.
 async fn trimmed(hub: &StreamHub, topic: &str, first: u64) {
     let topic = topic.parse().unwrap();
-    while hub.stream(&topic).unwrap().first < first {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_async("the first ones go", async || hub.stream(&topic).unwrap().first >= first).await;
 }
 
 /// The place in which a member remembers a message's id names a slot, and the slot of a removed
@@ -103,7 +103,13 @@ async fn a_range_is_acknowledged_in_the_stream_that_it_names() {
         let member = || async {
             let change = ConsumerChange::default();
             let (name, owner) = (name.clone(), String::new());
-            let who = SubscriptionReader::Member { name, owner, start: ReadStart::First, change };
+            let who = SubscriptionReader::Member {
+                name,
+                owner,
+                start: ReadStart::First,
+                change,
+                steers: Default::default(),
+            };
             hub.subscribe("p/*".parse().unwrap(), who).await.unwrap().0
         };
         let mut first = member().await;
@@ -225,6 +231,7 @@ async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
         owner: String::new(),
         start: ReadStart::First,
         change,
+        steers: Default::default(),
     };
     let (mut member, _) = hub.subscribe("s".parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(1)).unwrap();
@@ -234,11 +241,6 @@ async fn a_message_out_of_attempts_becomes_a_dead_letter_after_a_restart() {
 
     let hub = open(&folder);
     let letters = || hub.stream(&"dead/s".parse().unwrap()).map_or(0, |info| info.next);
-    for _ in 0..600 {
-        if letters() > 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(letters(), 1, "it was delivered once, and may not be again");
+    // It was delivered once, and may not be again.
+    until_async("there is a letter", async || letters() == 1).await;
 }

@@ -9,9 +9,10 @@ use sealane_codec::{Codec, Transcoder};
 use sealane_frame::GroupTag;
 use sealane_protocol::{EnqueueOutcome, StreamPosition};
 use sealane_stream::{
-    DirectAnswer, Error, HubConfig, Level, PublishAnswered, PublishSession, Retention, SessionItem,
-    StreamChange, StreamEnqueue, StreamEnvelope, StreamHub,
+    DirectAnswer, Error, HubClock, HubConfig, Level, PublishAnswered, PublishSession, Retention,
+    SessionItem, StreamChange, StreamEnqueue, StreamEnvelope, StreamHub,
 };
+use sealane_testing::until_told_async;
 
 const KEEP: u64 = 16;
 
@@ -186,13 +187,7 @@ async fn a_stream_that_is_made_anew_counts_anew() {
     assert_eq!(skipped, [Err(Error::NumberSkipped { next: 1 })]);
     publish(&hub, &session, "a", [1]).await;
     // The rows that the removed stream has left go with its blocks.
-    for _ in 0..2400 {
-        if sessions(folder.path()) == 1 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("{} rows are left", sessions(folder.path()));
+    until_told_async(async || sessions(folder.path()), |rows| *rows == 1).await;
 }
 
 #[tokio::test]
@@ -208,13 +203,13 @@ async fn sessions_of_yesterday_are_forgotten_and_others_are_not() {
     let old = "UPDATE session SET hour = hour - 25 WHERE substr(session, -3) = x'6f6c64'";
     assert_eq!(store.execute(old, []).unwrap(), 1);
     drop(store);
-    let hub = open(folder.path());
-    for _ in 0..2400 {
-        if sessions(folder.path()) == 1 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
+    let (level, retention, clock) = (Level::Disk, Retention::default(), HubClock::system());
+    let config = HubConfig { folder: folder.path().to_owned(), level, retention };
+    let hub = StreamHub::open_by(config, clock.clone()).unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(sessions(folder.path()), 2, "nothing goes before the clock is calm");
+    clock.pass(Duration::from_secs(600));
+    until_told_async(async || sessions(folder.path()), |rows| *rows == 1).await;
     let ask = async |name| {
         let session = hub.publishing("", name).unwrap();
         publish(&hub, &session, "a", [4]).await.remove(0)
@@ -285,4 +280,32 @@ async fn where_the_first_of_many_is_refused_the_others_skip_it() {
     assert!(matches!(told[0], Err(Error::NotSealed { .. })), "{told:?}");
     assert_eq!(told[1..], [1, 1].map(|next| Err(Error::NumberSkipped { next })));
     assert_eq!(next(&hub, "s"), 0);
+}
+
+/// A program that starts again and counts from 1 with other messages is told so.
+#[tokio::test]
+async fn another_message_under_a_number_is_refused_and_the_same_is_said_to_come_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    let (topic, other) = ("a".parse().unwrap(), "b".parse().unwrap());
+    let session = hub.publishing("", "gateway-7").unwrap();
+    assert_eq!(session.next(&topic).await, Ok(1), "before there is a stream");
+    publish(&hub, &session, "a", 1..=3).await;
+    drop(session);
+    hub.close().unwrap();
+    let hub = open(folder.path());
+    let session = hub.publishing("", "gateway-7").unwrap();
+    assert_eq!((session.next(&topic).await, session.next(&other).await), (Ok(4), Ok(1)));
+    let anew = (1..=3).map(|n| SessionItem { digest: 70 + n as u32, ..item(&hub, "a", n) });
+    ask(&session, anew.collect()).await;
+    assert_eq!(answers(&session, 3).await, vec![Err(Error::KeyReused); 3]);
+    ask(&session, vec![item(&hub, "a", 3), item(&hub, "a", 4)]).await;
+    let mut told = Vec::new();
+    while told.iter().map(|answer: &PublishAnswered| answer.to + 1 - answer.from).sum::<u64>() < 2 {
+        session.answers(&mut told).await.unwrap();
+    }
+    told.sort_by_key(|answer| answer.from);
+    let replayed: Vec<bool> =
+        told.iter().map(|answer| answer.result.clone().unwrap().replayed).collect();
+    assert_eq!((replayed, next(&hub, "a")), (vec![true, false], 4));
 }

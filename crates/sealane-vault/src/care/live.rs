@@ -8,38 +8,71 @@ use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::page::{FilePiece, SnapshotEntryKind, read_page};
 use crate::get::ChunkReader;
 use crate::limits::MAX_INDEX_BYTES;
-use crate::put::IdHash;
-use crate::vault::{Vault, hash_of};
+use crate::put::{IdHash, SkippedItem};
+use crate::vault::{Snapshot, Vault, hash_of};
 
 /// The chunks that snapshots need.
 #[derive(Default)]
 pub(super) struct LiveChunks {
     pub(super) ids: HashSet<ChunkId, IdHash>,
-    /// The page or list that was read last: where a page fails, the one that cannot be read.
-    pub(super) at: Option<ChunkId>,
+    /// Pages of which something cannot be read: the page itself, or lists of files.
+    lost: HashMap<ChunkId, Vec<ChunkId>>,
+}
+
+/// A page or a list that cannot be read.
+pub(super) struct UnreadChunk {
+    pub(super) id: ChunkId,
+    pub(super) error: Error,
 }
 
 impl LiveChunks {
-    /// Adds all that a page needs. What was added already is not read again.
+    /// Adds all that a page needs, and gives what of it cannot be read. What was added already is
+    /// not read again.
+    ///
+    /// A list that cannot be read costs its file alone: the other files of the page count.
     pub(super) fn add_page(
         &mut self,
         chunks: &mut ChunkReader<'_>,
         page: &ChunkId,
         piece: &mut dyn FnMut(&FilePiece, &str) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        if !self.ids.insert(*page) {
-            return Ok(());
+    ) -> Result<Vec<UnreadChunk>, Error> {
+        if let Some(lost) = self.lost.get(page) {
+            let unread = |id: &ChunkId| UnreadChunk {
+                id: *id,
+                error: Error::Missing(format!("chunk {id}")),
+            };
+            return Ok(lost.iter().map(unread).collect());
         }
-        self.at = Some(*page);
-        for entry in chunks.read(page, ChunkKind::Page).and_then(read_page)? {
+        if !self.ids.insert(*page) {
+            return Ok(Vec::new());
+        }
+        let entries = match chunks.read(page, ChunkKind::Page).and_then(read_page) {
+            Err(error) if error.is_damage() => {
+                self.ids.remove(page);
+                self.lost.insert(*page, vec![*page]);
+                return Ok(vec![UnreadChunk { id: *page, error }]);
+            }
+            other => other?,
+        };
+        let mut unread = Vec::new();
+        for entry in entries {
             let SnapshotEntryKind::File { pieces, .. } = &entry.node else { continue };
             for part in pieces {
                 match part {
                     FilePiece::List { bytes, id } => {
-                        if self.ids.insert(*id) {
-                            self.at = Some(*id);
-                            for part in chunks.list(*bytes, id)? {
-                                self.piece(&part, &entry.shown(), piece)?;
+                        if !self.ids.insert(*id) {
+                            continue;
+                        }
+                        match chunks.list(*bytes, id) {
+                            // Another file may name it with the right length.
+                            Err(error) if error.is_damage() => {
+                                self.ids.remove(id);
+                                unread.push(UnreadChunk { id: *id, error });
+                            }
+                            list => {
+                                for part in list? {
+                                    self.piece(&part, &entry.shown(), piece)?;
+                                }
                             }
                         }
                     }
@@ -47,7 +80,10 @@ impl LiveChunks {
                 }
             }
         }
-        Ok(())
+        if !unread.is_empty() {
+            self.lost.insert(*page, unread.iter().map(|one| one.id).collect());
+        }
+        Ok(unread)
     }
 
     fn piece(
@@ -62,6 +98,40 @@ impl LiveChunks {
             piece(part, path)?;
         }
         Ok(())
+    }
+}
+
+impl Vault {
+    /// All chunks that these snapshots need. A page that cannot be read could name any, so that it
+    /// is an error, unless it is a writer's and nobody ever kept it: a writer may name anything.
+    pub(super) fn live_chunks<'s>(
+        &self,
+        snapshots: impl Iterator<Item = &'s Snapshot>,
+        kept: &mut Kept<'_>,
+    ) -> Result<LiveChunks, Error> {
+        let mut chunks = ChunkReader::new(self, self.manifest())?;
+        let mut live = LiveChunks::default();
+        for snapshot in snapshots {
+            for page in &snapshot.body.pages {
+                for UnreadChunk { id, error } in
+                    live.add_page(&mut chunks, page, &mut |_, _| Ok(()))?
+                {
+                    if !snapshot.by_writer || kept.was_kept(&id)? {
+                        return Err(Error::unread(&[snapshot.unread(&error)]));
+                    }
+                    let path = format!("snapshot {}", snapshot.number);
+                    self.warn([SkippedItem { path, reason: error.named() }]);
+                }
+            }
+        }
+        Ok(live)
+    }
+}
+
+impl Snapshot {
+    /// A snapshot that cannot be read wholly, for people.
+    pub(super) fn unread(&self, error: &Error) -> String {
+        format!("{} ({})", self.number, error.named())
     }
 }
 

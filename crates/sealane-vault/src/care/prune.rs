@@ -2,9 +2,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use super::live::{Kept, LiveChunks};
+use super::plan::{PackMarks, PrunePlan, RewrittenPacks};
 use super::retain::{
     RetentionCandidate, RetentionGroupBy, RetentionPlan, RetentionRules, SnapshotGroup,
 };
+use super::watch::ChainWatch;
 use crate::Error;
 use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::header::{ObjectHeader, ObjectKind};
@@ -15,13 +17,8 @@ use crate::get::{ChunkReader, roots};
 use crate::limits::{MAX_INDEX_BYTES, PRUNE_GRACE_HOURS};
 use crate::listing::listing_key;
 use crate::put::{IdHash, SkippedItem, now_ns, repack};
-use crate::vault::{LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
+use crate::vault::{ChainHead, LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
 use crate::wire::{VaultFieldReader, hex};
-
-/// Packs smaller than this are put together when there are many of them.
-const SMALL_BYTES: u64 = 8 << 20;
-/// How many are many.
-const SMALL_PACKS: usize = 16;
 
 /// How to prune.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +30,8 @@ pub struct PruneOptions {
     /// Removes no snapshot but these, as far as the rules do not keep them: what somebody has seen
     /// and agreed to. None agrees to all.
     pub approved: Option<BTreeSet<u64>>,
+    /// Removes these snapshots and no others, whatever the rules say of them.
+    pub forget: Option<BTreeSet<u64>>,
     /// Removes what is not needed at once. Only where nobody puts at the same time: a put that
     /// relies on data that is removed meanwhile would lose it.
     pub now: bool,
@@ -65,6 +64,10 @@ pub struct PruneReport {
     pub removed_bytes: u64,
     /// Packs of which only what is needed was written anew.
     pub repacked: u64,
+    /// Packs of which something is needed that opens nowhere: they stay, and warnings name them.
+    pub stuck: u64,
+    /// Packs that are due, and wait for the next prune: others have added snapshots meanwhile.
+    pub waiting: u64,
 }
 
 impl Vault {
@@ -98,34 +101,29 @@ impl Vault {
         };
         // The packs come first: what a put adds from here on is not among them.
         let packs = self.all_packs()?;
-        let live = self.live(&ledger, &keep, &packs, &options.give_up)?;
-        if !options.dry_run {
-            self.remove_snapshots(&ledger, &keep)?;
-        }
-        let marks = self.marks()?;
-        let plan = self.plan(&packs, &live, &marks)?;
-        report.repacked = plan.repack.len() as u64;
+        let live = self.live(&ledger, &keep, &packs)?;
+        let own = match options.dry_run {
+            true => None,
+            false => self.remove_snapshots(&ledger, &keep)?,
+        };
+        let marks = self.marks(options.now)?;
+        let mut plan = self.plan(&packs, &live, &marks)?;
         if options.dry_run {
+            report.repacked = plan.repack.len() as u64;
             report.condemned = plan.needless.len() as u64;
+            report.stuck = plan.stuck.len() as u64;
             return Ok(report);
         }
-        let mut plan = plan;
-        let stuck = match self.rewrite(&packs, &plan) {
-            Ok(lost) => lost,
+        match self.rewrite(&packs, &plan) {
+            Ok(rewritten) => plan.keep(&rewritten),
             // Work that needs no room is done first. It frees room for the next prune.
-            Err(Error::StoreFull { .. }) => plan.repack.clone(),
+            Err(Error::StoreFull { .. }) => plan.repack.clear(),
             Err(error) => return Err(error),
-        };
-        for pack in stuck {
-            // An unreadable chunk may still be brought back. So its pack stays.
-            plan.repack.remove(&pack);
-            plan.stuck.insert(pack);
         }
         report.repacked = plan.repack.len() as u64;
-        let grace = Duration::from_secs(3600 * PRUNE_GRACE_HOURS);
-        let grace =
-            if options.now { 0 } else { i64::try_from(grace.as_nanos()).unwrap_or(i64::MAX) };
-        self.let_go(&packs, &plan, &marks, grace, &mut report)?;
+        report.stuck = plan.stuck.len() as u64;
+        let removal = PackRemoval { packs: &packs, plan: &plan, marks: &marks };
+        self.let_go(&removal, ChainWatch::new(self, &ledger, own), &mut report)?;
         self.remove_empty_indexes()?;
         self.sync()?;
         Ok(report)
@@ -153,10 +151,21 @@ impl Vault {
                 tags: snapshot.tags.clone(),
             })
         };
-        let stays = |snapshot: &&Snapshot| !options.give_up.contains(&snapshot.number);
+        let stays = |snapshot: &&Snapshot| !ledger.gives_up(snapshot.number);
         let candidates = ledger.snapshots().filter(stays).map(candidate);
         let candidates = candidates.collect::<Result<Vec<_>, _>>()?;
         let mut groups = options.keep.judge(&candidates, now_ns());
+        if let Some(named) = &options.forget {
+            let is_there = |number: &u64| candidates.iter().any(|one| one.number == *number);
+            if let Some(missing) = named.iter().find(|number| !is_there(number)) {
+                return Err(Error::NoSnapshot(missing.to_string()));
+            }
+            for verdict in groups.iter_mut().flat_map(|group| &mut group.verdicts) {
+                verdict.stays = !named.contains(&verdict.snapshot);
+                let reason = if verdict.stays { "was not named" } else { "was named" };
+                verdict.reasons = vec![reason.to_owned()];
+            }
+        }
         if let Some(approved) = &options.approved {
             let verdicts = groups.iter_mut().flat_map(|group| &mut group.verdicts);
             for verdict in verdicts.filter(|one| !one.stays && !approved.contains(&one.snapshot)) {
@@ -186,7 +195,7 @@ impl Vault {
                     Some(Vec::new())
                 }
                 Err(error) if error.is_damage() => {
-                    return Err(Error::unread(&[named(snapshot, &error)]));
+                    return Err(Error::unread(&[snapshot.unread(&error)]));
                 }
                 Err(error) => return Err(error),
             },
@@ -200,8 +209,12 @@ impl Vault {
         })
     }
 
-    /// Names the removed in the chain first, and removes them then.
-    fn remove_snapshots(&self, ledger: &SnapshotLedger, keep: &HashSet<u64>) -> Result<(), Error> {
+    /// Names the removed in the chain first, and removes them then. Gives the link that names them.
+    fn remove_snapshots(
+        &self,
+        ledger: &SnapshotLedger,
+        keep: &HashSet<u64>,
+    ) -> Result<Option<ChainHead>, Error> {
         let newest = ledger.snapshots().last().map_or(0, |snapshot| snapshot.number);
         let goes = |link: &&LedgerLink| match &link.snapshot {
             _ if link.is_handover => false,
@@ -218,14 +231,16 @@ impl Vault {
         named.extend(lost);
         let keys = named.iter().chain(beyond).map(|(number, _)| snapshot_key(*number));
         let keys: Vec<String> = keys.collect();
-        if keys.is_empty() {
-            return Ok(());
+        // A lost link in whose place a whole one stands is named, and nothing goes with it.
+        named.extend(&ledger.replaced);
+        if named.is_empty() && keys.is_empty() {
+            return Ok(None);
         }
         // The prunes before it are named again by the one that is being written.
         let mut removed = ledger.chain.removed.clone();
         let before: HashSet<u64> = removed.iter().map(|(number, _)| *number).collect();
         removed.extend(named.iter().filter(|(number, _)| !before.contains(number)));
-        self.append(&self.remark(), removed)?;
+        let own = self.append(&self.remark(), removed)?;
         let listing = |snapshot: &Snapshot| snapshot.body.listing;
         let gone = gone.iter().filter_map(|link| link.snapshot.as_ref());
         let mut listings: HashSet<ObjectHash> = gone.filter_map(listing).collect();
@@ -234,10 +249,11 @@ impl Vault {
             listings.remove(&hash);
         }
         keys.iter().try_for_each(|key| self.store().delete(key))?;
-        listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))
+        listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))?;
+        Ok(Some(own))
     }
 
-    fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
+    pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
         let mut packs = Vec::new();
         for (hash, size) in self.pack_objects()? {
             match self.read_pack(&hash, size) {
@@ -258,35 +274,18 @@ impl Vault {
         ledger: &SnapshotLedger,
         keep: &HashSet<u64>,
         packs: &[PackRecord],
-        give_up: &BTreeSet<u64>,
     ) -> Result<LiveChunks, Error> {
         self.sync()?;
-        let mut chunks = ChunkReader::new(self, self.manifest())?;
-        let (mut live, mut kept) = (LiveChunks::default(), Kept::new(self, packs));
         let of_chain = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
         let loose = ledger.loose.iter().filter_map(|link| link.snapshot.as_ref());
-        let loose = loose.filter(|snapshot| !give_up.contains(&snapshot.number));
-        for snapshot in of_chain.chain(loose) {
-            for page in &snapshot.body.pages {
-                match live.add_page(&mut chunks, page, &mut |_, _| Ok(())) {
-                    Err(error) if error.is_damage() => {
-                        let id = live.at.unwrap_or(*page);
-                        if !snapshot.by_writer || kept.was_kept(&id)? {
-                            return Err(Error::unread(&[named(snapshot, &error)]));
-                        }
-                        // A writer may name pages that nobody ever kept.
-                        let path = format!("snapshot {}", snapshot.number);
-                        self.warn([SkippedItem { path, reason: error.named() }]);
-                    }
-                    other => other?,
-                }
-            }
-        }
-        Ok(live)
+        let loose = loose.filter(|snapshot| !ledger.gives_up(snapshot.number));
+        self.live_chunks(of_chain.chain(loose), &mut Kept::new(self, packs))
     }
 
     /// The condemned packs, and since when.
-    fn marks(&self) -> Result<HashMap<ObjectHash, i64>, Error> {
+    fn marks(&self, at_once: bool) -> Result<PackMarks, Error> {
+        let grace = Duration::from_secs(3600 * PRUNE_GRACE_HOURS).as_nanos();
+        let grace = if at_once { 0 } else { i64::try_from(grace).unwrap_or(i64::MAX) };
         let mut marks = HashMap::new();
         for object in self.store().list("condemned/")? {
             let Some(hash) = hash_of(&object) else { continue };
@@ -300,7 +299,7 @@ impl Vault {
                 Err(error) => return Err(error),
             }
         }
-        Ok(marks)
+        Ok(PackMarks { since: marks, grace, now: now_ns() })
     }
 
     /// Since when a pack is condemned, if the owner says so.
@@ -320,71 +319,73 @@ impl Vault {
         self.store().put(&mark_key(hash), &object).map(|_| ())
     }
 
-    /// Writes what is needed of packs that are mostly needless into new ones. Gives the packs of
-    /// which something could not be read.
-    fn rewrite(
-        &self,
-        packs: &[PackRecord],
-        plan: &PrunePlan,
-    ) -> Result<HashSet<ObjectHash>, Error> {
+    /// Writes what is needed of packs that are mostly needless into new ones.
+    fn rewrite(&self, packs: &[PackRecord], plan: &PrunePlan) -> Result<RewrittenPacks, Error> {
         let mut chunks = ChunkReader::new(self, self.manifest())?;
         let wanted = packs.iter().filter(|pack| plan.repack.contains(&pack.hash));
         let wanted: Vec<(ChunkId, ChunkKind)> = wanted
             .flat_map(|pack| &pack.chunks)
-            .filter(|head| plan.homes.contains_key(&head.id))
             .filter(|head| plan.homes.get(&head.id).is_some_and(|at| plan.repack.contains(at)))
             .map(|head| (head.id, head.descriptor.kind))
             .collect();
         let mut done = HashSet::<ChunkId, IdHash>::default();
         let mut next = wanted.iter().filter(|(id, _)| done.insert(*id));
-        let mut lost = HashSet::new();
+        let mut unreadable = HashSet::new();
         let packs = repack(self, &mut || {
             for (id, kind) in next.by_ref() {
                 match chunks.seal_again(id, *kind) {
                     Ok(sealed) => return Ok(Some(sealed)),
-                    Err(error) if error.is_damage() => lost.extend(plan.homes.get(id)),
+                    Err(error) if error.is_damage() => {
+                        if let Some(home) = plan.homes.get(id) {
+                            self.warn_of_stuck(home, id);
+                            unreadable.insert(*home);
+                        }
+                    }
                     Err(error) => return Err(error),
                 }
             }
             Ok(None)
         })?;
         self.keep_packs(&packs)?;
-        Ok(lost)
+        let written = packs.iter().map(|pack| pack.hash).collect();
+        Ok(RewrittenPacks { written, unreadable })
     }
 
     fn let_go(
         &self,
-        packs: &[PackRecord],
-        plan: &PrunePlan,
-        marks: &HashMap<ObjectHash, i64>,
-        grace: i64,
+        removal: &PackRemoval<'_>,
+        mut watch: ChainWatch<'_>,
         report: &mut PruneReport,
     ) -> Result<(), Error> {
+        let PackRemoval { packs, plan, marks } = removal;
         for pack in packs.iter().filter(|pack| !plan.stuck.contains(&pack.hash)) {
             let needless = plan.needless.contains(&pack.hash) || plan.repack.contains(&pack.hash);
-            let since = marks.get(&pack.hash);
             if !needless {
-                if since.is_some() {
+                if marks.has(&pack.hash) {
                     self.store().delete(&mark_key(&pack.hash))?;
                 }
                 continue;
             }
-            if since.is_none() {
+            if !marks.has(&pack.hash) {
                 self.mark(&pack.hash)?;
                 report.condemned += 1;
             }
-            let since = since.copied().unwrap_or_else(now_ns);
-            // A pack that was only now found needless is removed only if that was asked for.
-            if grace == 0 || now_ns().saturating_sub(since) >= grace {
-                self.store().delete(&pack_key(&pack.hash))?;
-                self.store().delete(&mark_key(&pack.hash))?;
-                report.removed_packs += 1;
-                report.removed_bytes += pack.size;
+            if !marks.is_due(&pack.hash) {
+                continue;
             }
+            // A put writes a condemned pack again where it keeps the same, and relies on it then.
+            if watch.has_moved()? {
+                report.waiting += 1;
+                continue;
+            }
+            self.store().delete(&pack_key(&pack.hash))?;
+            self.store().delete(&mark_key(&pack.hash))?;
+            report.removed_packs += 1;
+            report.removed_bytes += pack.size;
         }
         // Marks of packs that an interrupted prune removed already.
         let there: HashSet<&ObjectHash> = packs.iter().map(|pack| &pack.hash).collect();
-        let stray = marks.keys().filter(|hash| !there.contains(hash));
+        let stray = marks.since.keys().filter(|hash| !there.contains(hash));
         stray.into_iter().try_for_each(|hash| self.store().delete(&mark_key(hash)))
     }
 
@@ -417,108 +418,13 @@ impl Vault {
     }
 }
 
-/// A snapshot that cannot be read wholly, for people.
-fn named(snapshot: &Snapshot, error: &Error) -> String {
-    format!("{} ({})", snapshot.number, error.named())
+/// The packs, and which of them go when.
+struct PackRemoval<'a> {
+    packs: &'a [PackRecord],
+    plan: &'a PrunePlan,
+    marks: &'a PackMarks,
 }
 
 fn mark_key(hash: &ObjectHash) -> String {
     format!("condemned/{}", hex(hash))
-}
-
-/// The work of a prune, pack by pack.
-#[derive(Default)]
-struct PrunePlan {
-    /// Where each chunk that is needed is to be read from.
-    homes: HashMap<ChunkId, ObjectHash, IdHash>,
-    /// Packs from which nothing is needed.
-    needless: HashSet<ObjectHash>,
-    /// Packs of which only a part is needed, or that are small and many.
-    repack: HashSet<ObjectHash>,
-    /// Packs of which something is needed that cannot be read: they stay as they are.
-    stuck: HashSet<ObjectHash>,
-}
-
-/// The packs that claim to have a chunk, the likeliest first.
-#[derive(Default)]
-struct ChunkCandidates {
-    packs: Vec<ObjectHash>,
-    /// Whether the first is the owner's, and stays.
-    sure: bool,
-}
-
-impl Vault {
-    /// Decides where each chunk that is needed is to be kept from now on. A writer can claim to
-    /// have any chunk; where it is not the only one, its claim is tried first.
-    fn plan(
-        &self,
-        packs: &[PackRecord],
-        live: &LiveChunks,
-        marks: &HashMap<ObjectHash, i64>,
-    ) -> Result<PrunePlan, Error> {
-        let mut sorted: Vec<&PackRecord> = packs.iter().collect();
-        let own = self.manifest().own_packs()?;
-        sorted.sort_by_key(|pack| (marks.contains_key(&pack.hash), !own.contains(&pack.hash)));
-        let bad = self.manifest().bad_places()?;
-        let mut claims: HashMap<ChunkId, ChunkCandidates, IdHash> = HashMap::default();
-        for pack in sorted {
-            let sure = own.contains(&pack.hash) && !marks.contains_key(&pack.hash);
-            for head in pack.chunks.iter().filter(|head| live.ids.contains(&head.id)) {
-                let claimed = claims.entry(head.id).or_default();
-                if !bad.contains(&(head.id, pack.hash)) {
-                    claimed.sure |= sure && claimed.packs.is_empty();
-                    claimed.packs.push(pack.hash);
-                }
-            }
-        }
-        let mut chunks = ChunkReader::new(self, self.manifest())?;
-        let mut homes: HashMap<ChunkId, ObjectHash, IdHash> = HashMap::default();
-        for (id, claimed) in claims {
-            let mut home = claimed.packs.first().copied();
-            if !claimed.sure && claimed.packs.len() > 1 {
-                for pack in &claimed.packs {
-                    if chunks.opens_in(&id, pack)? {
-                        home = Some(*pack);
-                        break;
-                    }
-                }
-            }
-            homes.extend(home.map(|home| (id, home)));
-        }
-        Ok(PrunePlan::new(packs, homes, self.generation()))
-    }
-}
-
-impl PrunePlan {
-    fn new(
-        packs: &[PackRecord],
-        homes: HashMap<ChunkId, ObjectHash, IdHash>,
-        generation: u8,
-    ) -> PrunePlan {
-        let mut plan = PrunePlan { homes, ..PrunePlan::default() };
-        let mut small = Vec::new();
-        for pack in packs {
-            let sealed = |needed: bool| -> u64 {
-                let at_home = |id: &ChunkId| plan.homes.get(id) == Some(&pack.hash);
-                let heads = pack.chunks.iter().filter(|head| !needed || at_home(&head.id));
-                heads.map(|head| u64::from(head.sealed_bytes)).sum()
-            };
-            match (sealed(true), sealed(false)) {
-                (0, _) => {
-                    plan.needless.insert(pack.hash);
-                }
-                // A holder of an earlier main key reads every pack that it sealed. So the prune
-                // repacks it.
-                (needed, all) if needed * 2 < all || pack.generation() < generation => {
-                    plan.repack.insert(pack.hash);
-                }
-                _ if pack.size < SMALL_BYTES => small.push(pack.hash),
-                _ => {}
-            }
-        }
-        if small.len() >= SMALL_PACKS {
-            plan.repack.extend(small);
-        }
-        plan
-    }
 }

@@ -20,8 +20,10 @@ pub struct RecoveryReport {
     pub snapshot: Option<u64>,
     /// The host that it names.
     pub host: Option<String>,
-    /// The report of the restore.
+    /// The report of the restore. What failed may have cost files.
     pub report: GetReport,
+    /// Objects that could not be read, and that cost none of the files.
+    pub passed_over: Vec<SkippedItem>,
 }
 
 impl Vault {
@@ -40,10 +42,16 @@ impl Vault {
         target: &Path,
         options: &GetOptions,
     ) -> Result<RecoveryReport, Error> {
-        let mut failed = Vec::new();
-        let RecoveredPacks { manifest, pages, of_writers } = self.read_packs(&mut failed)?;
+        let mut damaged = Vec::new();
+        let RecoveredPacks { manifest, pages, of_writers } = self.read_packs(&mut damaged)?;
         let chunks = || ChunkReader::new(self, &manifest);
-        let snapshot = self.newest_readable(number, &mut failed)?;
+        let RecoveredChain { snapshot, problems, newer: mut failed } =
+            self.newest_readable(number)?;
+        damaged.extend(problems);
+        if snapshot.is_none() {
+            // Only the packs name the files then.
+            failed.append(&mut damaged);
+        }
         // Without a snapshot only the packs tell whose word it is.
         let by_writer = snapshot.as_ref().map_or(of_writers, |snapshot| snapshot.by_writer);
         let options = &options.of_writer(by_writer);
@@ -72,6 +80,7 @@ impl Vault {
             snapshot: number,
             host: snapshot.map(|snapshot| snapshot.source),
             report,
+            passed_over: damaged,
         })
     }
 
@@ -96,38 +105,55 @@ impl Vault {
         Ok(RecoveredPacks { manifest, pages, of_writers })
     }
 
-    fn newest_readable(
-        &self,
-        number: Option<u64>,
-        failed: &mut Vec<SkippedItem>,
-    ) -> Result<Option<Snapshot>, Error> {
+    /// The snapshot to recover, and what stands in the way of a newer one.
+    fn newest_readable(&self, number: Option<u64>) -> Result<RecoveredChain, Error> {
         let chain = self.walk(None)?;
-        failed.extend(chain.problems);
         // Snapshots that the chain leads to come before those that only claim to belong to it.
         let there = [chain.loose, chain.links].concat();
         let own = SnapshotSelector { anyone: number.is_some(), ..SnapshotSelector::default() };
-        // The newest of others, and how much was damaged up to there.
-        let mut others: Option<Snapshot> = None;
+        let (mut newest, mut others) = (None, None);
+        let mut newer = Vec::new();
+        // How much was damaged up to the newest of others.
         let mut before = 0;
         for &found in there.iter().rev().filter(|&&found| number.is_none_or(|n| n == found)) {
             match self.snapshot(Some(found)) {
-                Ok(snapshot) if own.has(&snapshot) => return Ok(Some(snapshot)),
+                Ok(snapshot) if own.has(&snapshot) => {
+                    newest = Some(snapshot);
+                    break;
+                }
                 Ok(snapshot) if others.is_none() => {
                     others = Some(snapshot);
-                    before = failed.len();
+                    before = newer.len();
                 }
                 Ok(_) => {}
                 // A prune is no snapshot.
                 Err(Error::NoSnapshot(_)) => {}
                 Err(error @ Error::Store { .. }) => return Err(error),
-                Err(error) => name(failed, &format!("snapshot {found}"), &error),
+                Err(error) => name(&mut newer, &format!("snapshot {found}"), &error),
             }
         }
-        if others.is_some() {
-            failed.truncate(before);
+        if newest.is_none() && others.is_some() {
+            newer.truncate(before);
         }
-        Ok(others)
+        let snapshot = newest.or(others);
+        // If a number was given, no newer snapshot was asked for.
+        let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.number);
+        let unread = chain.unread.iter().filter(|one| number.is_none() && one.to > from);
+        newer.extend(unread.map(|one| SkippedItem {
+            path: format!("snapshot {}", one.to),
+            reason: one.reason.clone(),
+        }));
+        Ok(RecoveredChain { snapshot, problems: chain.problems, newer })
     }
+}
+
+/// The snapshot to recover.
+struct RecoveredChain {
+    snapshot: Option<Snapshot>,
+    /// Objects among the links that are none.
+    problems: Vec<SkippedItem>,
+    /// Newer snapshots that cannot be read.
+    newer: Vec<SkippedItem>,
 }
 
 /// The content of the trailers of all packs that open.

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use super::live::LiveChunks;
+use super::live::Kept;
 use crate::Error;
 use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::config::CONFIG_KEY;
@@ -75,6 +75,13 @@ impl Vault {
             Err(Error::Unread(_)) => return Ok(false),
             ledger => ledger?,
         };
+        let all = self.all_packs()?;
+        let mut kept = Kept::new(self, &all);
+        let loose = ledger.loose.iter().filter_map(|link| link.snapshot.as_ref());
+        let live = match self.live_chunks(ledger.snapshots().chain(loose), &mut kept) {
+            Err(Error::Unread(_)) => return Ok(false),
+            live => live?,
+        };
         let is_there = |id: &ChunkId| -> Result<bool, Error> {
             let places = match self.manifest().places(id) {
                 Err(Error::Missing(_)) => return Ok(false),
@@ -82,19 +89,9 @@ impl Vault {
             };
             Ok(places.iter().any(|place| !place.bad && !packs.contains(&place.pack)))
         };
-        let mut chunks = ChunkReader::new(self, self.manifest())?;
-        let mut live = LiveChunks::default();
-        let loose = ledger.loose.iter().filter_map(|link| link.snapshot.as_ref());
-        for snapshot in ledger.snapshots().chain(loose) {
-            for page in &snapshot.body.pages {
-                match live.add_page(&mut chunks, page, &mut |_, _| Ok(())) {
-                    Err(error) if error.is_damage() => return Ok(false),
-                    other => other?,
-                }
-            }
-        }
         for id in &live.ids {
-            if !is_there(id)? {
+            // Chunks that nobody ever kept lie in none of these packs.
+            if !is_there(id)? && kept.was_kept(id)? {
                 return Ok(false);
             }
         }

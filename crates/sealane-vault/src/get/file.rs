@@ -11,7 +11,7 @@ pub struct StoredFile<'a> {
 }
 
 impl<'a> StoredFile<'a> {
-    pub(super) fn new(chunks: ChunkReader<'a>, entry: SnapshotEntry) -> Result<Self, Error> {
+    pub(crate) fn new(chunks: ChunkReader<'a>, entry: SnapshotEntry) -> Result<Self, Error> {
         match entry.node {
             SnapshotEntryKind::File { .. } => Ok(Self { chunks, entry }),
             _ => Err(Error::NoEntry(entry.shown())),
@@ -26,6 +26,15 @@ impl<'a> StoredFile<'a> {
     /// Its length in bytes.
     pub fn size(&self) -> u64 {
         self.entry.size()
+    }
+
+    /// Refuses a range that begins behind the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::BehindEnd`].
+    pub fn check_offset(&self, offset: u64) -> Result<(), Error> {
+        let (path, size) = (self.entry.shown(), self.size());
+        if offset > 0 && offset >= size { Err(Error::BehindEnd { path, size }) } else { Ok(()) }
     }
 
     /// Writes `length` bytes from `offset` on to `out`, or as many as there are; gives how many.

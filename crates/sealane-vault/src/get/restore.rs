@@ -12,7 +12,9 @@ use rustix::fs::{FileType, Stat};
 use super::chunks::ChunkReader;
 use super::is_in;
 use super::target::{MARK, RestoreTarget};
-use super::write::{RestoreFlush, RestoreStep, RestoreWriter, check_replaceable, ends_all, failed};
+use super::write::{
+    RestoreFlush, RestoreStep, RestoreWriter, RestoredFolder, check_replaceable, ends_all, failed,
+};
 use crate::Error;
 use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
@@ -244,7 +246,7 @@ impl RestoreFetcher<'_> {
             // The mark stands there, and is taken away in the end with what lies in its place.
             _ if is_in(&entry.path, MARK.as_bytes()) => Err(Error::TargetExists(path.clone())),
             SnapshotEntryKind::Folder => match self.target.folder(&entry.path) {
-                Ok(()) => self.give(RestoreStep::Folder(entry)),
+                Ok(made) => self.give(RestoreStep::Folder(RestoredFolder { entry, made })),
                 Err(error) => Err(error),
             },
             SnapshotEntryKind::Link { .. } => self.give(RestoreStep::Link(entry)),
@@ -296,7 +298,7 @@ impl RestoreFetcher<'_> {
         }
         let SnapshotEntryKind::File { pieces, .. } = &mut entry.node else { return Ok(()) };
         let pieces = std::mem::take(pieces);
-        let file = self.target.draft(&entry.path)?;
+        let file = self.target.draft(&entry.path, entry.size())?;
         let kept = self.kept(&file.file, &entry, &pieces)?;
         let name = entry.hard_link.clone().unwrap_or_else(|| entry.path.clone());
         let path = entry.path.clone();
@@ -439,17 +441,81 @@ struct RestoredPieces {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use rustix::fs::{CWD, Mode, mknodat};
+
     use super::*;
     use crate::{Argon2Cost, OpenOptions, Vault, VaultMetadata, VaultStore};
+
+    fn vault(folder: &Path) -> Vault {
+        let store = VaultStore::open(folder.join("vault").to_str().unwrap()).unwrap();
+        let state = Some(folder.join("state"));
+        let options = OpenOptions { state, ..OpenOptions::default() };
+        let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap()
+    }
+
+    /// Somebody who may write to the target puts something of another there, before what was made
+    /// gets its owner, mode and time.
+    #[test]
+    fn what_took_the_place_of_a_folder_gets_no_owner_mode_or_time() {
+        type Swap = fn(&Path, &Path);
+        let swaps: [(&str, bool, Swap); 4] = [
+            ("a link", true, |at, foreign| symlink(foreign, at).unwrap()),
+            ("a folder", true, |at, foreign| fs::rename(foreign, at).unwrap()),
+            ("a file", false, |at, foreign| fs::hard_link(foreign, at).unwrap()),
+            ("a pipe", false, |at, foreign| {
+                fs::remove_file(foreign).unwrap();
+                mknodat(CWD, foreign, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+                fs::rename(foreign, at).unwrap();
+            }),
+        ];
+        let look = |path: &Path| {
+            let found = fs::metadata(path).unwrap();
+            (found.mode(), found.uid(), found.mtime())
+        };
+        for (what, is_folder, swap) in swaps {
+            let folder = tempfile::tempdir().unwrap();
+            let vault = vault(folder.path());
+            let chunks = ChunkReader::new(&vault, vault.manifest()).unwrap();
+            let (target, foreign) = (folder.path().join("target"), folder.path().join("foreign"));
+            if is_folder { fs::create_dir(&foreign) } else { fs::write(&foreign, b"") }.unwrap();
+            let made = target.join("a/b");
+            let mut before = None;
+            let entry = |path: &[u8]| SnapshotEntry {
+                path: path.to_vec(),
+                mode: 0o4777,
+                uid: 12_345,
+                gid: 12_345,
+                mtime_ns: 1,
+                node: SnapshotEntryKind::Folder,
+                hard_link: None,
+            };
+            let mut entries = [entry(b"a"), entry(b"a/b")].into_iter();
+            let entries = std::iter::from_fn(|| {
+                let next = entries.next();
+                if next.is_none() && before.is_none() {
+                    fs::rename(&made, folder.path().join("moved")).unwrap();
+                    swap(&made, &foreign);
+                    before = Some(look(&made));
+                }
+                next.map(Ok)
+            });
+            let report = restore(chunks, entries, &target, &GetOptions::default()).unwrap();
+            assert_eq!(report.failed.len(), 1, "{what}: {:?}", report.failed);
+            assert_eq!(report.failed[0].path, "a/b", "{what}");
+            assert_eq!(Some(look(&made)), before, "{what}");
+            // The folder above was not exchanged.
+            assert_eq!(fs::metadata(target.join("a")).unwrap().mode() & 0o777, 0o777, "{what}");
+        }
+    }
 
     #[test]
     fn the_target_is_marked_while_a_restore_runs_and_not_after_it() {
         let folder = tempfile::tempdir().unwrap();
-        let store = VaultStore::open(folder.path().join("vault").to_str().unwrap()).unwrap();
-        let state = Some(folder.path().join("state"));
-        let options = OpenOptions { state, ..OpenOptions::default() };
-        let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-        let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+        let vault = vault(folder.path());
         let chunks = ChunkReader::new(&vault, vault.manifest()).unwrap();
         let target = folder.path().join("target");
         let mark = target.join(".sealane-restoring");

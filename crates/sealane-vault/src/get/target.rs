@@ -1,13 +1,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fstat,
-    fsync, linkat, mkdirat, openat, readlinkat, renameat, statat, symlinkat, syncfs, unlinkat,
-    utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fchmod,
+    fchown, fstat, fsync, futimens, linkat, mkdirat, openat, readlinkat, renameat, statat,
+    symlinkat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -34,6 +35,33 @@ const NEW_DRAFT: OFlags = OFlags::RDWR
 
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+
+/// A file that is there, for reading. A pipe in its place keeps nobody waiting.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// A place in a file system, whatever it is, only to look at.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The folder that a restore has made or found. A name may lead to another one later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RestoredInode {
+    device: u64,
+    inode: u64,
+}
+
+impl RestoredInode {
+    fn of(found: &Stat) -> RestoredInode {
+        RestoredInode { device: found.st_dev, inode: found.st_ino }
+    }
+}
+
+/// The way to deal with a missing folder above a path.
+#[derive(Clone, Copy)]
+enum MissingFolder {
+    Make,
+    Refuse,
+}
 
 impl RestoreTarget {
     pub(super) fn open(path: &Path) -> Result<RestoreTarget, Error> {
@@ -70,6 +98,14 @@ impl RestoreTarget {
 
     /// The folder that `path` is in, and its last component. Missing folders are made.
     fn parent<'p>(&mut self, path: &'p [u8]) -> Result<(&OwnedFd, &'p OsStr), Error> {
+        self.parent_or(path, MissingFolder::Make)
+    }
+
+    fn parent_or<'p>(
+        &mut self,
+        path: &'p [u8],
+        missing: MissingFolder,
+    ) -> Result<(&OwnedFd, &'p OsStr), Error> {
         let at = path.iter().rposition(|&byte| byte == b'/');
         let (folder, name) = match at {
             None => return Ok((&self.root, OsStr::from_bytes(path))),
@@ -80,20 +116,20 @@ impl RestoreTarget {
         let (_, folder) = match cached {
             Some(cached) => self.parent.insert(cached),
             None => {
-                let opened = self.descend(folder).map_err(|errno| failed(path, errno))?;
+                let opened = self.descend(folder, missing).map_err(|errno| failed(path, errno))?;
                 self.parent.insert((folder.to_vec(), opened))
             }
         };
         Ok((folder, name))
     }
 
-    fn descend(&self, folder: &[u8]) -> Result<OwnedFd, Errno> {
+    fn descend(&self, folder: &[u8], missing: MissingFolder) -> Result<OwnedFd, Errno> {
         let mut at: Option<OwnedFd> = None;
         for component in folder.split(|&byte| byte == b'/') {
             let name = OsStr::from_bytes(component);
             let above = at.as_ref().unwrap_or(&self.root);
-            let opened = match openat(above, name, FOLDER, Mode::empty()) {
-                Err(Errno::NOENT) => {
+            let opened = match (openat(above, name, FOLDER, Mode::empty()), missing) {
+                (Err(Errno::NOENT), MissingFolder::Make) => {
                     match mkdirat(above, name, Mode::RWXU) {
                         // The other half of the restore may have been faster.
                         Ok(()) | Err(Errno::EXIST) => {}
@@ -101,7 +137,7 @@ impl RestoreTarget {
                     }
                     openat(above, name, FOLDER, Mode::empty())
                 }
-                other => other,
+                (other, _) => other,
             };
             at = Some(opened?);
         }
@@ -118,34 +154,33 @@ impl RestoreTarget {
         }
     }
 
-    pub(super) fn folder(&mut self, path: &[u8]) -> Result<(), Error> {
+    /// Makes a folder unless there is one, and gives which one is there.
+    pub(super) fn folder(&mut self, path: &[u8]) -> Result<RestoredInode, Error> {
         let (folder, name) = self.parent(path)?;
+        let failed = |errno| failed(path, errno);
         match mkdirat(folder, name, Mode::RWXU) {
-            Ok(()) => Ok(()),
-            Err(Errno::EXIST) => {
-                let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-                let found = found.map_err(|errno| failed(path, errno))?;
-                if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
-                    return Ok(());
-                }
-                Err(Error::Escapes(String::from_utf8_lossy(path).into_owned()))
-            }
-            Err(errno) => Err(failed(path, errno)),
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno)),
         }
+        let opened = openat(folder, name, PLACE | OFlags::DIRECTORY, Mode::empty());
+        let found = opened.and_then(fstat).map_err(failed)?;
+        Ok(RestoredInode::of(&found))
     }
 
     /// Opens a file that is there, for reading.
     pub(super) fn open_file(&mut self, path: &[u8]) -> Result<File, Error> {
         let (folder, name) = self.parent(path)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = openat(folder, name, flags, Mode::empty());
+        let opened = openat(folder, name, READ, Mode::empty());
         opened.map(File::from).map_err(|errno| failed(path, errno))
     }
 
-    /// Opens the draft of a file beside its place, with what an earlier run of this user left in
-    /// it. A file that somebody else put under that name, or that has another name, is not touched:
-    /// the draft gets a name then that nobody can know.
-    pub(super) fn draft(&mut self, path: &[u8]) -> Result<FileDraft, Error> {
+    /// Opens the draft of a file of `size` beside its place, with what an earlier run of this user
+    /// left in it. A file that somebody else put under that name, or that has another name, is not
+    /// touched: the draft gets a name then that nobody can know.
+    ///
+    /// A draft that is continued is a copy of what was left. The file itself may have been another
+    /// user's before it was given to this one, and that user may have it open still.
+    pub(super) fn draft(&mut self, path: &[u8], size: u64) -> Result<FileDraft, Error> {
         let draft = draft_of(path);
         let (folder, name) = self.parent(&draft)?;
         let failed = |errno| failed(path, errno);
@@ -154,16 +189,23 @@ impl RestoreTarget {
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(failed(errno)),
         }
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        if let Ok(file) = openat(folder, name, flags, Mode::empty())
-            && is_own(&file).map_err(failed)?
-        {
-            return FileDraft::new(file.into(), draft).map_err(failed);
-        }
-        let draft = random_draft_of(path)?;
-        let (folder, name) = self.parent(&draft)?;
+        let left = openat(folder, name, READ, Mode::empty()).ok();
+        let left = left.filter(|left| is_own(left).unwrap_or(false));
+        let fresh = random_draft_of(path)?;
+        let (folder, name) = self.parent(&fresh)?;
         let file = openat(folder, name, NEW_DRAFT, Mode::RUSR | Mode::WUSR).map_err(failed)?;
-        FileDraft::new(file.into(), draft).map_err(failed)
+        let mut file = File::from(file);
+        let Some(left) = left else { return FileDraft::new(file, fresh).map_err(failed) };
+        let copied = io::copy(&mut File::from(left).take(size), &mut file);
+        let (_, known) = self.parent(&draft)?;
+        let known = known.to_owned();
+        let (folder, name) = self.parent(&fresh)?;
+        let moved = copied.and_then(|_| Ok(renameat(folder, name, folder, &known)?));
+        if let Err(cause) = moved {
+            let _ = unlinkat(folder, name, AtFlags::empty());
+            return Err(Error::File { path: String::from_utf8_lossy(path).into_owned(), cause });
+        }
+        FileDraft::new(file, draft).map_err(failed)
     }
 
     /// Gives a finished draft its place. Unless it may `replace`, a file that has appeared there
@@ -205,9 +247,48 @@ impl RestoreTarget {
         unlinkat(folder, name, AtFlags::empty()).map_err(|errno| failed(path, errno))
     }
 
-    pub(super) fn symbolic_link(&mut self, path: &[u8], target: &[u8]) -> Result<(), Error> {
-        let (folder, name) = self.parent(path)?;
-        symlinkat(OsStr::from_bytes(target), folder, name).map_err(|errno| failed(path, errno))
+    /// Makes a symbolic link with its owner and time.
+    pub(super) fn symbolic_link(
+        &mut self,
+        entry: &SnapshotEntry,
+        target: &[u8],
+        owners: bool,
+    ) -> Result<(), Error> {
+        let (folder, name) = self.parent(&entry.path)?;
+        let made = symlinkat(OsStr::from_bytes(target), folder, name);
+        made.map_err(|errno| failed(&entry.path, errno))?;
+        self.finish_link(entry, target, owners)
+    }
+
+    /// Gives a link its owner and time. Something that took its place meanwhile gets neither.
+    fn finish_link(
+        &mut self,
+        entry: &SnapshotEntry,
+        target: &[u8],
+        owners: bool,
+    ) -> Result<(), Error> {
+        let failed = |errno| failed(&entry.path, errno);
+        let (folder, name) = self.parent_or(&entry.path, MissingFolder::Refuse)?;
+        let opened = openat(folder, name, PLACE, Mode::empty()).map_err(failed)?;
+        let found = fstat(&opened).map_err(failed)?;
+        let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
+        // A link with a second name may be somebody else's, from another folder.
+        let is_made = is_link && found.st_nlink == 1;
+        if !is_made || readlinkat(&opened, "", Vec::new()).map_err(failed)?.as_bytes() != target {
+            return Err(exchanged(&entry.path));
+        }
+        let owned = (found.st_uid, found.st_gid) == (entry.uid, entry.gid);
+        if owners && !owned && rustix::process::geteuid().is_root() {
+            let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
+            chownat(&opened, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).map_err(failed)?;
+        }
+        let times = times(entry.mtime_ns);
+        match utimensat(&opened, "", &times, AtFlags::EMPTY_PATH) {
+            // Linux before 5.8 sets the times of a link only by its name.
+            Err(Errno::INVAL) => utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW),
+            other => other,
+        }
+        .map_err(failed)
     }
 
     /// Where the symbolic link at `path` points, if there is one.
@@ -228,38 +309,30 @@ impl RestoreTarget {
         // An earlier run, in which the first name failed, may have begun a draft of this one.
         let draft = draft_of(path);
         let (to, draft) = self.parent(&draft)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let left = openat(to, draft, flags, Mode::empty());
+        let left = openat(to, draft, READ, Mode::empty());
         if left.is_ok_and(|left| is_own(&left).unwrap_or(false)) {
             let _ = unlinkat(to, draft, AtFlags::empty());
         }
         Ok(())
     }
 
-    /// Gives what is at the entry's path its owner, mode and time.
-    pub(super) fn finish(
+    /// Gives a folder its owner, mode and time. Something that took its place since it was made
+    /// gets none of them: it may be a file of somebody else, and this may be root.
+    pub(super) fn finish_folder(
         &mut self,
         entry: &SnapshotEntry,
-        is_link: bool,
+        made: RestoredInode,
         owners: bool,
     ) -> Result<(), Error> {
         let path = &entry.path;
-        let (folder, name) = self.parent(path)?;
-        if owners && rustix::process::geteuid().is_root() {
-            let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
-            chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|errno| failed(path, errno))?;
+        let (folder, name) = self.parent_or(path, MissingFolder::Refuse)?;
+        let opened = openat(folder, name, FOLDER, Mode::empty());
+        let opened = opened.map_err(|errno| failed(path, errno))?;
+        let found = fstat(&opened).map_err(|errno| failed(path, errno))?;
+        if RestoredInode::of(&found) != made {
+            return Err(exchanged(path));
         }
-        if !is_link {
-            // Through an open file, so that a link that took the place changes nothing elsewhere.
-            let opened = openat(folder, name, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty());
-            let opened = opened.map_err(|errno| failed(path, errno))?;
-            rustix::fs::fchmod(&opened, Mode::from_raw_mode(entry.mode))
-                .map_err(|errno| failed(path, errno))?;
-        }
-        let times = times(entry.mtime_ns);
-        utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|errno| failed(path, errno))
+        finish_open(&opened, entry, owners)
     }
 
     /// Makes all of it durable.
@@ -268,17 +341,21 @@ impl RestoreTarget {
     }
 }
 
-/// Owner, mode and time of a file that is still open.
-pub(super) fn finish_file(file: &File, entry: &SnapshotEntry, owners: bool) -> Result<(), Error> {
+/// Owner, mode and time of a file or folder that is open.
+pub(super) fn finish_open(
+    file: impl AsFd,
+    entry: &SnapshotEntry,
+    owners: bool,
+) -> Result<(), Error> {
     let failed = |errno| failed(&entry.path, errno);
-    let found = rustix::fs::fstat(file).map_err(failed)?;
+    let found = fstat(&file).map_err(failed)?;
     let owned = (found.st_uid, found.st_gid) == (entry.uid, entry.gid);
     if owners && !owned && rustix::process::geteuid().is_root() {
         let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
-        rustix::fs::fchown(file, Some(uid), Some(gid)).map_err(failed)?;
+        fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
     }
-    rustix::fs::fchmod(file, Mode::from_raw_mode(entry.mode)).map_err(failed)?;
-    rustix::fs::futimens(file, &times(entry.mtime_ns)).map_err(failed)
+    fchmod(&file, Mode::from_raw_mode(entry.mode)).map_err(failed)?;
+    futimens(&file, &times(entry.mtime_ns)).map_err(failed)
 }
 
 fn times(mtime_ns: i64) -> Timestamps {
@@ -347,9 +424,10 @@ fn failed(path: &[u8], errno: Errno) -> Error {
 mod tests {
     use std::fs;
     use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     use super::*;
+    use crate::format::page::SnapshotEntryKind;
 
     #[test]
     fn a_draft_replaces_nothing_that_appeared_unless_it_may() {
@@ -357,7 +435,7 @@ mod tests {
         let mut target = RestoreTarget::open(folder.path()).unwrap();
         let below = folder.path().join("in/file");
         for (replace, left) in [(false, b"mine"), (true, b"kept")] {
-            let mut draft = target.draft(b"in/file").unwrap();
+            let mut draft = target.draft(b"in/file", 9).unwrap();
             draft.file.write_all(b"kept").unwrap();
             fs::write(&below, b"mine").unwrap();
             let published = target.publish(b"in/file", &draft, replace);
@@ -366,7 +444,7 @@ mod tests {
             assert_eq!(fs::read_dir(folder.path().join("in")).unwrap().count(), 1);
         }
         fs::remove_file(&below).unwrap();
-        let mut draft = target.draft(b"in/file").unwrap();
+        let mut draft = target.draft(b"in/file", 9).unwrap();
         draft.file.write_all(b"kept").unwrap();
         target.publish(b"in/file", &draft, false).unwrap();
         assert_eq!(fs::read(&below).unwrap(), b"kept");
@@ -378,9 +456,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut target = RestoreTarget::open(folder.path()).unwrap();
         let name = folder.path().join(OsStr::from_bytes(&draft_of(b"file")));
-        drop(target.draft(b"file").unwrap());
+        drop(target.draft(b"file", 9).unwrap());
         fs::write(&name, b"begun").unwrap();
-        assert_eq!(target.draft(b"file").unwrap().file.metadata().unwrap().len(), 5);
+        assert_eq!(target.draft(b"file", 9).unwrap().file.metadata().unwrap().len(), 5);
         // With another name, for others to read, a pipe, a link.
         let outside = folder.path().join("outside");
         let spoil: [&dyn Fn(); 4] = [
@@ -397,7 +475,7 @@ mod tests {
             fs::write(&outside, b"as it was").unwrap();
             fs::set_permissions(&outside, PermissionsExt::from_mode(0o600)).unwrap();
             spoil();
-            let mut draft = target.draft(b"file").unwrap();
+            let mut draft = target.draft(b"file", 9).unwrap();
             draft.file.write_all(b"secret").unwrap();
             assert_eq!(fs::read(&outside).unwrap(), b"as it was");
             target.publish(b"file", &draft, true).unwrap();
@@ -405,11 +483,75 @@ mod tests {
             fs::symlink_metadata(&name).unwrap();
         }
         // A file that takes the draft's own name is not published for it.
-        let draft = target.draft(b"other").unwrap();
+        let draft = target.draft(b"other", 9).unwrap();
         let named = folder.path().join(OsStr::from_bytes(&draft.path));
         fs::remove_file(&named).unwrap();
         fs::write(&named, b"of another").unwrap();
         assert!(target.publish(b"other", &draft, true).is_err());
         assert!(!folder.path().join("other").exists());
+    }
+
+    /// The file was its planter's before root took the folder over.
+    #[test]
+    fn nobody_who_has_a_draft_open_reads_what_is_restored_into_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = RestoreTarget::open(folder.path()).unwrap();
+        let name = folder.path().join(OsStr::from_bytes(&draft_of(b"file")));
+        fs::write(&name, b"begun, and more than the file has").unwrap();
+        fs::set_permissions(&name, PermissionsExt::from_mode(0o600)).unwrap();
+        let planter = File::open(&name).unwrap();
+        let mut draft = target.draft(b"file", 5).unwrap();
+        assert_eq!(draft.file.metadata().unwrap().len(), 5);
+        draft.file.write_all(b" secret").unwrap();
+        assert_eq!(io::read_to_string(planter).unwrap(), "begun, and more than the file has");
+        target.publish(b"file", &draft, false).unwrap();
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"begun secret");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_took_the_place_of_a_link_gets_no_owner_or_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = RestoreTarget::open(folder.path()).unwrap();
+        let entry = SnapshotEntry {
+            path: b"in/link".to_vec(),
+            mode: 0o777,
+            uid: 12_345,
+            gid: 12_345,
+            mtime_ns: 7_000_000_000,
+            node: SnapshotEntryKind::Link { target: b"there".to_vec() },
+            hard_link: None,
+        };
+        let (at, foreign) = (folder.path().join("in/link"), folder.path().join("foreign"));
+        target.symbolic_link(&entry, b"there", true).unwrap();
+        let look = |path: &Path| {
+            let found = fs::symlink_metadata(path).unwrap();
+            (found.uid(), found.mtime())
+        };
+        let root = rustix::process::geteuid().is_root();
+        assert_eq!(look(&at), (if root { 12_345 } else { look(&foreign_of(folder.path())).0 }, 7));
+        let swaps: [&dyn Fn(); 4] = [
+            &|| fs::write(&foreign, b"").unwrap(),
+            &|| symlink("elsewhere", &foreign).unwrap(),
+            &|| symlink("there", &foreign).unwrap(),
+            &|| rustix::fs::mknodat(CWD, &foreign, FileType::Fifo, Mode::RWXU, 0).unwrap(),
+        ];
+        for swap in swaps {
+            fs::remove_file(&at).unwrap();
+            swap();
+            // The other name is the one that its owner knows.
+            fs::hard_link(&foreign, &at).unwrap();
+            let before = look(&foreign);
+            assert!(target.finish_link(&entry, b"there", true).is_err());
+            assert_eq!(look(&foreign), before);
+            fs::remove_file(&foreign).unwrap();
+        }
+    }
+
+    /// A file of this user.
+    fn foreign_of(folder: &Path) -> std::path::PathBuf {
+        let path = folder.join("mine");
+        fs::write(&path, b"").unwrap();
+        path
     }
 }

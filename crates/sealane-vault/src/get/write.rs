@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use rustix::fs::{Advice, FileType, Stat, fadvise};
 
 use super::restore::{GetOptions, GetReport};
-use super::target::{FileDraft, RestoreTarget, finish_file};
+use super::target::{FileDraft, RestoreTarget, RestoredInode, finish_open};
 use crate::Error;
 use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
 use crate::put::SkippedItem;
@@ -42,7 +42,7 @@ impl RestoreFlush {
 /// The next thing to write. If one entry fails, the others are still written.
 pub(super) enum RestoreStep {
     /// A folder that is there; mode and time come last.
-    Folder(SnapshotEntry),
+    Folder(RestoredFolder),
     Link(SnapshotEntry),
     /// Another name of a file that was restored under the second.
     HardLink(SnapshotEntry, Vec<u8>),
@@ -60,6 +60,12 @@ pub(super) enum RestoreStep {
     Failed(String, Error),
 }
 
+/// A folder of the target, and which one it is.
+pub(super) struct RestoredFolder {
+    pub(super) entry: SnapshotEntry,
+    pub(super) made: RestoredInode,
+}
+
 pub(super) struct RestoreWriter<'a> {
     pub(super) target: RestoreTarget,
     pub(super) options: &'a GetOptions,
@@ -67,7 +73,7 @@ pub(super) struct RestoreWriter<'a> {
     pub(super) interrupted: bool,
     pub(super) report: GetReport,
     /// Their modes and times are set when nothing is written into them any more.
-    pub(super) folders: Vec<SnapshotEntry>,
+    pub(super) folders: Vec<RestoredFolder>,
     pub(super) open: Option<RestoreDraft>,
     /// Paths of files that were begun and failed: what is there is not what was to be.
     pub(super) broken: HashSet<Vec<u8>>,
@@ -95,9 +101,10 @@ impl RestoreWriter<'_> {
         for step in steps {
             self.step(step)?;
         }
-        for folder in std::mem::take(&mut self.folders).iter().rev() {
-            if let Err(error) = self.target.finish(folder, false, self.options.takes_owners()) {
-                self.failed(folder.shown(), &error);
+        let owners = self.options.takes_owners();
+        for RestoredFolder { entry, made } in std::mem::take(&mut self.folders).iter().rev() {
+            if let Err(error) = self.target.finish_folder(entry, *made, owners) {
+                self.failed(entry.shown(), &error);
             }
         }
         self.target.sync(target)?;
@@ -112,9 +119,9 @@ impl RestoreWriter<'_> {
 
     fn step(&mut self, step: RestoreStep) -> Result<(), Error> {
         match step {
-            RestoreStep::Folder(entry) => {
-                self.done(&entry);
-                self.folders.push(entry);
+            RestoreStep::Folder(folder) => {
+                self.done(&folder.entry);
+                self.folders.push(folder);
             }
             RestoreStep::Link(entry) => {
                 let made = self.link(&entry);
@@ -216,8 +223,7 @@ impl RestoreWriter<'_> {
             check_replaceable(entry, &found, self.options)?;
             self.target.remove(&entry.path)?;
         }
-        self.target.symbolic_link(&entry.path, target)?;
-        self.target.finish(entry, true, self.options.takes_owners())?;
+        self.target.symbolic_link(entry, target, self.options.takes_owners())?;
         Ok(true)
     }
 
@@ -244,7 +250,7 @@ impl RestoreWriter<'_> {
         if draft.length != size {
             draft.draft.file.set_len(size).map_err(|cause| failed(&draft.entry, cause))?;
         }
-        finish_file(&draft.draft.file, &draft.entry, self.options.takes_owners())?;
+        finish_open(&draft.draft.file, &draft.entry, self.options.takes_owners())?;
         self.target.publish(&draft.entry.path, &draft.draft, self.options.overwrite)
     }
 }

@@ -72,14 +72,14 @@ impl PutExcludes {
         let anchor: PathBuf = root.components().chain(down.components()).collect();
         let mut all = GitignoreBuilder::new("");
         let mut each = Vec::new();
-        for line in &source.lines {
+        for (at, line) in source.lines.iter().enumerate() {
             let shown = match &source.from {
-                Some(file) => format!("{}: {line}", file.display()),
+                Some(file) => format!("{}:{}: {line}", file.display(), at + 1),
                 None => line.clone(),
             };
-            let line = from_anchor(line, &anchor, &up);
+            let anchored = from_anchor(line, &anchor, &up);
             let mut alone = GitignoreBuilder::new("");
-            let built = alone.add_line(None, &line).and_then(|alone| alone.build());
+            let built = alone.add_line(None, &anchored).and_then(|alone| alone.build());
             match (built, &source.from) {
                 (Ok(alone), _) if alone.is_empty() => continue,
                 (Ok(alone), _) => {
@@ -93,7 +93,7 @@ impl PutExcludes {
                 }
                 (Err(error), None) => return Err(Error::Pattern(error.to_string())),
             }
-            all.add_line(None, &line).map_err(|error| Error::Pattern(error.to_string()))?;
+            all.add_line(None, &anchored).map_err(|error| Error::Pattern(error.to_string()))?;
         }
         let all = all.build().map_err(|error| Error::Pattern(error.to_string()))?;
         Ok(ExcludeList { root: root.to_owned(), down, up, all, each })

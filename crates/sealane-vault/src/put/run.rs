@@ -76,6 +76,7 @@ pub(crate) fn put(
     let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
     let packer = ChunkPacker::new(sealer, &claims, vault.header(), &spool, listing)
         .dry(options.dry_run)
+        .beside(vault.manifest().condemned_packs()?)
         .remembering(ChunkManifest::open(vault.state()?, vault.reads())?);
     let (mut packed, packs, notes) = pipeline(vault, source, options, &claims, packer)?;
     if options.dry_run {
@@ -115,7 +116,8 @@ pub(crate) fn repack(
     std::thread::scope(|scope| {
         let uploader = PackUploader::start(scope, vault.store());
         let sealer = ChunkSealer::new(vault.naming(), vault.sealing());
-        let mut packer = ChunkPacker::new(sealer, &claims, vault.header(), &spool, None);
+        let mut packer = ChunkPacker::new(sealer, &claims, vault.header(), &spool, None)
+            .beside(vault.manifest().condemned_packs()?);
         while let Some((head, sealed)) = next()? {
             packer.append(head, &sealed, &uploader)?;
         }

@@ -359,7 +359,21 @@ fn failure(key: &str, cause: object_store::Error) -> Error {
         }
         _ => io::ErrorKind::Other,
     };
-    Error::store(key, io::Error::new(kind, cause))
+    Error::store(key, io::Error::new(kind, answer(&cause.to_string())))
+}
+
+/// A server's answer for people: of a body in XML the code and the message.
+fn answer(text: &str) -> String {
+    let Some((before, body)) = text.split_once('<') else { return text.to_owned() };
+    let field = |name: &str| {
+        let (_, rest) = body.split_once(&format!("<{name}>"))?;
+        let (field, _) = rest.split_once(&format!("</{name}>"))?;
+        Some(field.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let said = [field("Code"), field("Message")].into_iter().flatten();
+    let said = said.filter(|field| !field.is_empty()).collect::<Vec<_>>().join(": ");
+    let said = if said.is_empty() { "no answer of an S3 server" } else { &said };
+    format!("{before}{said}")
 }
 
 /// A failure to read an object that something refers to.
@@ -377,4 +391,23 @@ fn says(cause: &object_store::Error, words: &[&str]) -> bool {
     let text = cause.to_string();
     let mut said = text.split(|c: char| !c.is_ascii_alphanumeric());
     said.any(|said| words.contains(&said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_in_xml_is_its_code_and_message() {
+        let denied = "failed: 403 Forbidden: <?xml version=\"1.0\"?>\n<Error>\
+                      <Code>AccessDenied</Code><Message>Access\n Denied.</Message>\
+                      <RequestId>17</RequestId></Error>";
+        assert_eq!(answer(denied), "failed: 403 Forbidden: AccessDenied: Access Denied.");
+        let code = "failed: 500: <Error><Code>InternalError</Code><Message></Message></Error>";
+        assert_eq!(answer(code), "failed: 500: InternalError");
+        let page = "failed: 502: <html><body>Bad Gateway</body></html>";
+        assert_eq!(answer(page), "failed: 502: no answer of an S3 server");
+        assert_eq!(answer("failed: 502: <"), "failed: 502: no answer of an S3 server");
+        assert_eq!(answer("connection refused"), "connection refused");
+    }
 }

@@ -9,11 +9,19 @@ use crate::format::roster::roster_key;
 use crate::format::snapshot::{
     SealedSnapshotLink, SignerId, SnapshotBody, SnapshotCounts, snapshot_number,
 };
+use crate::limits::MAX_HEARSAY_AHEAD;
 use crate::put::SkippedItem;
 use crate::wire::{from_hex, hex};
 
 /// The newest link: its number, and the hash of its object.
 pub(crate) type ChainHead = (u64, ObjectHash);
+
+/// A number of the chain that is looked up, and the newest link that was seen here.
+#[derive(Clone, Copy)]
+struct ChainReading {
+    number: u64,
+    seen: Option<ChainHead>,
+}
 
 /// The properties of a snapshot, as it states them.
 #[derive(Debug, Clone)]
@@ -98,6 +106,12 @@ impl Vault {
 
     /// The snapshot that a believed link keeps; none for a prune.
     pub(super) fn read_body(&self, sealed: &SealedSnapshotLink) -> Result<Option<Snapshot>, Error> {
+        let body = self.open_body(sealed)?;
+        Ok((!body.prune).then(|| snapshot_of(sealed, body)))
+    }
+
+    /// The body of a believed link, opened with the vault's keys.
+    pub(super) fn open_body(&self, sealed: &SealedSnapshotLink) -> Result<SnapshotBody, Error> {
         let body = sealed.open(self.sealing_of(&sealed.header)?.as_ref())?;
         if sealed.link.signer == SignerId::default() && body.roster > self.roster().number {
             self.warn([SkippedItem {
@@ -107,7 +121,7 @@ impl Vault {
                     .to_owned(),
             }]);
         }
-        Ok((!body.prune).then(|| snapshot(sealed, body)))
+        Ok(body)
     }
 
     /// The highest number of a list of slots that the owner's links name.
@@ -145,12 +159,17 @@ impl Vault {
         self.owner("read snapshots")?;
         let signers = self.signers()?;
         let behind = self.behind()?;
+        let seen = self.known_head()?;
+        // A writer can tell of a link that never was, but not from so far away.
+        let far = behind.next.saturating_add(MAX_HEARSAY_AHEAD);
         let mut unread = behind.unread;
         let head = behind.head.map(|(number, _)| number);
         let mut try_one = |number: u64, unread: &mut Vec<UnreadLink>| {
-            let Some(snapshot) = self.newest_at(number, &signers, unread)? else { return Ok(None) };
+            let found = self.newest_at(ChainReading { number, seen }, &signers, unread)?;
+            let Some(snapshot) = found else { return Ok(None) };
             let Some(taken) = take(snapshot)? else { return Ok(None) };
-            let newer = unread.iter().filter(|one| one.to > number && !one.is_hearsay);
+            let newer =
+                unread.iter().filter(|one| one.to > number && (!one.is_hearsay || one.to <= far));
             let newer = newer.map(UnreadLink::shown);
             let newer: Vec<String> = newer.collect();
             match newer.is_empty() || allow_older {
@@ -163,7 +182,8 @@ impl Vault {
         {
             return Ok(Some(taken));
         }
-        let chain = self.walk(None)?;
+        let mut chain = self.walk(None)?;
+        seen.into_iter().for_each(|seen| chain.name_seen(seen));
         self.warn(chain.problems);
         for one in chain.unread {
             if !unread.iter().any(|known| (known.from, known.to) == (one.from, one.to)) {
@@ -178,17 +198,20 @@ impl Vault {
         Ok(None)
     }
 
-    /// A snapshot of the chain, unless it cannot be read, which is noted.
+    /// A snapshot of the chain, unless it cannot be read, which is noted. A link that nobody of the
+    /// vault has signed is no snapshot, and hides none: anybody may lay it there.
     fn newest_at(
         &self,
-        number: u64,
+        reading: ChainReading,
         signers: &HashMap<SignerId, SignerKey>,
         unread: &mut Vec<UnreadLink>,
     ) -> Result<Option<Snapshot>, Error> {
+        let number = reading.number;
         let sealed = match self.load(number, signers) {
             Ok(sealed) => sealed,
             // A prune has removed it since. If it was somebody else, the next walk says so.
             Err(Error::Missing(_) | Error::WriterEnded { .. }) => return Ok(None),
+            Err(Error::Signature(_)) if self.is_strangers(reading, signers)? => return Ok(None),
             Err(error) if error.is_damage() => {
                 let reason = error.named();
                 self.warn([SkippedItem {
@@ -217,6 +240,17 @@ impl Vault {
             }
             other => other,
         }
+    }
+
+    /// Whether the object under a number is a whole link that nobody of the vault has signed, and
+    /// took the place of none that was seen here.
+    fn is_strangers(
+        &self,
+        ChainReading { number, seen }: ChainReading,
+        signers: &HashMap<SignerId, SignerKey>,
+    ) -> Result<bool, Error> {
+        let hash = self.hash_of_strangers(number, signers)?;
+        Ok(hash.is_some_and(|hash| seen.is_none_or(|seen| seen.0 != number || seen.1 == hash)))
     }
 
     /// One snapshot; without a number the newest of the chain, whoever made it. One that is named
@@ -277,7 +311,7 @@ pub(super) fn parse_head(text: &str) -> Option<ChainHead> {
     Some((number.parse().ok()?, from_hex(hash)?))
 }
 
-fn snapshot(sealed: &SealedSnapshotLink, body: SnapshotBody) -> Snapshot {
+pub(super) fn snapshot_of(sealed: &SealedSnapshotLink, body: SnapshotBody) -> Snapshot {
     let signer = sealed.link.signer;
     let signer = (signer != SignerId::default()).then(|| hex(&signer));
     Snapshot {

@@ -41,6 +41,8 @@ impl Vault {
             rotations: Vec::new(),
         };
         let head = self.append(&body, Vec::new())?;
+        // Or while the link was on its way: then nobody believes it.
+        self.check_believed(head.0)?;
         Ok((head.0, head_text(head)))
     }
 
@@ -63,7 +65,7 @@ impl Vault {
     }
 
     /// Refuses to refer to chunks whose pack a prune will remove, and to `new` packs that the store
-    /// took and does not have.
+    /// took and does not have. A new pack may have the name of one that was condemned meanwhile.
     fn check_relied(&self, packed: &PackerOutput, new: &[PackRecord]) -> Result<(), Error> {
         let condemned = self.condemned()?;
         let there: HashMap<ObjectHash, u64> = self.pack_objects()?.into_iter().collect();
@@ -81,7 +83,8 @@ impl Vault {
             return Err(Error::Forgot(pack_key(&lost.hash)));
         }
         let stays = self.manifest.kept_ids(self.reads())?;
-        let all_stay = packed.relied.iter().all(|id| stays.contains(id));
+        let all_stay = packed.relied.iter().all(|id| stays.contains(id))
+            && !new.iter().any(|pack| condemned.contains(&pack.hash));
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
     }
 

@@ -142,6 +142,15 @@ impl Vault {
         }
     }
 
+    /// The newest link that this machine knows the store to have to have.
+    pub(super) fn known_head(&self) -> Result<Option<ChainHead>, Error> {
+        match self.lag() {
+            StoreLag { accepted: Some(accepted), .. } => Ok(Some(accepted)),
+            StoreLag { behind: Some(_), .. } => self.place_head(),
+            StoreLag { .. } => self.seen_head(),
+        }
+    }
+
     /// The newest link that was seen in this place.
     fn place_head(&self) -> Result<Option<ChainHead>, Error> {
         self.place_file().map_or(Ok(None), |file| read_head(&file))

@@ -13,6 +13,7 @@ use super::OpenOptions;
 use super::succession::OwnerSuccession;
 use crate::Error;
 use crate::format::header::VaultId;
+use crate::limits::MAX_PLACE_LINKS;
 use crate::manifest::{private_folder, state_base};
 use crate::store::{VaultStore, spool_name};
 use crate::wire::{from_hex, hex};
@@ -180,12 +181,22 @@ pub(super) fn place_name(store: &VaultStore) -> [u8; 16] {
 }
 
 /// A path without links, as far as it exists. A place on a disk that is not mounted keeps its name,
-/// also where a link leads to it.
+/// also where a link leads to it, and where that link leads to nothing now.
 fn resolved(path: &Path) -> PathBuf {
-    let known = path.ancestors().find_map(|known| Some((known, known.canonicalize().ok()?)));
-    let whole = known.and_then(|(known, real)| Some(real.join(path.strip_prefix(known).ok()?)));
-    // Joined with nothing, a path would end with a slash.
-    whole.map_or_else(|| path.to_owned(), |whole| whole.components().collect())
+    let mut path = path.to_owned();
+    for _ in 0..MAX_PLACE_LINKS {
+        let known = path.ancestors().find_map(|known| Some((known, known.canonicalize().ok()?)));
+        let Some((known, real)) = known else { break };
+        let mut rest = path.strip_prefix(known).unwrap_or(Path::new("")).components();
+        let lost = rest.next().map(|lost| real.join(lost));
+        let Some(led) = lost.and_then(|lost| fs::read_link(lost).ok()) else {
+            // Joined with nothing, a path would end with a slash.
+            let whole = real.join(path.strip_prefix(known).unwrap_or(Path::new("")));
+            return whole.components().collect();
+        };
+        path = real.join(led).join(rest.as_path());
+    }
+    path
 }
 
 fn named(place: &[u8]) -> [u8; 16] {

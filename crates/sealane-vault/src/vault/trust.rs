@@ -184,14 +184,35 @@ impl Vault {
         if !self.mains.is_empty() {
             return Ok(());
         }
-        let there = self.newest_there()?.roster;
-        if there.is_newer(&self.roster()) {
-            *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = there;
-        }
+        self.renew_roster()?;
         let until = self.signers()?.get(&self.signer_id).map_or(0, |signer| signer.until);
         match until == NO_END {
             true => Ok(()),
             false => Err(Error::WriterEnded { slot: hex(&self.signer_id), until }),
+        }
+    }
+
+    /// Takes the newest list that the store has: another machine of the owner may have written it
+    /// since this vault was opened.
+    pub(crate) fn renew_roster(&self) -> Result<(), Error> {
+        let there = self.newest_there()?.roster;
+        if there.is_newer(&self.roster()) {
+            *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = there;
+        }
+        Ok(())
+    }
+
+    /// Refuses a writer that was ended before the link of this number.
+    pub(crate) fn check_believed(&self, number: u64) -> Result<(), Error> {
+        if !self.mains.is_empty() {
+            return Ok(());
+        }
+        let there = self.newest_there()?.roster;
+        match there.listed(&self.signer_id) {
+            Some(listed) if listed.until < number => {
+                Err(Error::WriterEnded { slot: hex(&self.signer_id), until: listed.until })
+            }
+            _ => Ok(()),
         }
     }
 

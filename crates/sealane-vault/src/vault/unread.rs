@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Vault;
-use super::chain::ChainHead;
+use super::chain::{ChainHead, snapshot_of};
 use super::trust::SignerKey;
 use super::walk::SnapshotChain;
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
 use crate::format::pack::ObjectHash;
+use crate::format::roster::roster_key;
 use crate::format::snapshot::{HANDOVER, SealedSnapshotLink, SignerId};
 use crate::limits::MAX_CHAIN_READINGS;
 use crate::put::SkippedItem;
@@ -29,11 +30,24 @@ pub(crate) struct UnreadLink {
     pub(crate) hash: Option<ObjectHash>,
     /// Whether only a link tells of it that the chain does not lead to. A writer can make one.
     pub(crate) is_hearsay: bool,
+    /// Whether another link stands under the number, which is whole. It is not given up with this.
+    pub(crate) is_replaced: bool,
 }
 
 impl UnreadLink {
     pub(super) fn at(number: u64, reason: String) -> UnreadLink {
-        UnreadLink { from: number, to: number, reason, hash: None, is_hearsay: false }
+        UnreadLink {
+            from: number,
+            to: number,
+            reason,
+            hash: None,
+            is_hearsay: false,
+            is_replaced: false,
+        }
+    }
+
+    pub(super) fn has(&self, number: u64) -> bool {
+        (self.from..=self.to).contains(&number)
     }
 
     /// Whether every number of it was given up.
@@ -55,6 +69,8 @@ pub(crate) struct LedgerLink {
     pub(crate) number: u64,
     pub(crate) hash: ObjectHash,
     pub(crate) is_handover: bool,
+    /// The number of the list of slots that it names, if it is the owner's.
+    roster: u64,
     /// None for a prune, and for a writer's link whose record opens for nobody.
     pub(crate) snapshot: Option<super::Snapshot>,
 }
@@ -65,6 +81,10 @@ pub(crate) struct SnapshotLedger {
     pub(crate) loose: Vec<LedgerLink>,
     /// Numbers that were given up and are none of the chain, each with its hash as far as known.
     pub(crate) lost: Vec<ChainHead>,
+    /// Lost links that were given up, under whose numbers other links stand that are whole.
+    pub(crate) replaced: Vec<ChainHead>,
+    /// The numbers that were given up, without those of the links that stay.
+    numbers: BTreeSet<u64>,
     /// The items given up, and why they could not be had.
     pub(crate) given_up: Vec<SkippedItem>,
     pub(crate) chain: SnapshotChain,
@@ -74,6 +94,11 @@ impl SnapshotLedger {
     /// The snapshots of the chain, oldest first.
     pub(crate) fn snapshots(&self) -> impl Iterator<Item = &super::Snapshot> {
         self.links.iter().filter_map(|link| link.snapshot.as_ref())
+    }
+
+    /// Whether the snapshot of a number was given up.
+    pub(crate) fn gives_up(&self, number: u64) -> bool {
+        self.numbers.contains(&number)
     }
 }
 
@@ -93,11 +118,16 @@ impl Vault {
     }
 
     fn try_ledger(&self, give_up: &BTreeSet<u64>) -> Result<SnapshotLedger, Error> {
+        // A writer that another machine has added since is a stranger to an older list.
+        self.renew_roster()?;
+        let mut seen = Vec::new();
         // That the newest is missing tells only who has seen it.
         if self.state.is_some() {
-            self.behind()?;
+            seen.extend(self.known_head()?);
+            seen.extend(self.behind()?.standing);
         }
         let mut chain = self.walk(None)?;
+        seen.into_iter().for_each(|seen| chain.name_seen(seen));
         self.warn(chain.problems.drain(..));
         if chain.rotated {
             return Err(Error::Rotated);
@@ -111,21 +141,45 @@ impl Vault {
                     Ok(link) => list.push(link),
                     Err(error @ Error::Missing(_)) => return Err(error),
                     Err(error) if error.is_damage() => {
-                        unread.push(UnreadLink::at(number, error.named()));
+                        let hash = chain.vouched.iter().find(|(at, _)| *at == number);
+                        let hash = hash.map(|(_, hash)| *hash);
+                        unread.push(UnreadLink { hash, ..UnreadLink::at(number, error.named()) });
                     }
                     Err(error) => return Err(error),
                 }
             }
         }
+        self.check_named_roster(links.iter().chain(&loose))?;
         let kept: Vec<String> =
             unread.iter().filter(|one| !one.is_in(give_up)).map(UnreadLink::shown).collect();
         if !kept.is_empty() {
             return Err(Error::unread(&kept));
         }
-        let mut ledger =
-            SnapshotLedger { links, loose, lost: Vec::new(), given_up: Vec::new(), chain };
+        let mut ledger = SnapshotLedger {
+            links,
+            loose,
+            lost: Vec::new(),
+            replaced: Vec::new(),
+            numbers: give_up.clone(),
+            given_up: Vec::new(),
+            chain,
+        };
         self.name_given_up(&unread, give_up, &mut ledger)?;
         Ok(ledger)
+    }
+
+    /// Refuses a list of slots that is older than one that the owner's links name: it may lack a
+    /// writer, whose snapshots would count as a stranger's.
+    fn check_named_roster<'l>(
+        &self,
+        links: impl Iterator<Item = &'l LedgerLink>,
+    ) -> Result<(), Error> {
+        let named = links.map(|link| link.roster).max().unwrap_or_default();
+        if named <= self.roster().number {
+            return Ok(());
+        }
+        let reason = "missing, or rolled back: `sealane vault repair` signs a new one";
+        Err(Error::Unread(format!("the owner's list of slots `{}` ({reason})", roster_key(named))))
     }
 
     fn ledger_link(
@@ -136,17 +190,20 @@ impl Vault {
         let sealed = self.load(number, signers)?;
         let is_handover = sealed.link.signer == HANDOVER;
         let hash = sealed.hash;
-        let snapshot = match self.read_body(&sealed) {
-            Ok(snapshot) => snapshot,
+        let (mut roster, mut snapshot) = (0, None);
+        match self.open_body(&sealed) {
+            Ok(body) => {
+                roster = if sealed.link.signer == SignerId::default() { body.roster } else { 0 };
+                snapshot = (!body.prune).then(|| snapshot_of(&sealed, body));
+            }
             // The writer signed it so: there is nothing that a whole object would tell.
             Err(error) if error.is_damage() && !sealed.link.is_owners() => {
                 let path = format!("snapshot {number}");
                 self.warn([SkippedItem { path, reason: error.named() }]);
-                None
             }
             Err(error) => return Err(error),
-        };
-        Ok(LedgerLink { number, hash, is_handover, snapshot })
+        }
+        Ok(LedgerLink { number, hash, is_handover, roster, snapshot })
     }
 
     /// Tells of each number that was given up what is lost with it.
@@ -159,11 +216,17 @@ impl Vault {
         let seen = self.seen_head()?;
         for &number in give_up {
             let path = format!("snapshot {number}");
-            let place = unread.iter().find(|one| (one.from..=one.to).contains(&number));
+            let place = unread.iter().find(|one| one.has(number));
             if let Some(place) = place {
                 let last = place.hash.filter(|_| place.to == number);
                 let seen = seen.filter(|seen| seen.0 == number).map(|seen| seen.1);
-                ledger.lost.push((number, last.or(seen).unwrap_or(GIVEN_UP)));
+                let head = (number, last.or(seen).unwrap_or(GIVEN_UP));
+                if place.is_replaced {
+                    ledger.numbers.remove(&number);
+                    ledger.replaced.push(head);
+                } else {
+                    ledger.lost.push(head);
+                }
                 ledger.given_up.push(SkippedItem { path, reason: place.reason.clone() });
                 continue;
             }
@@ -190,7 +253,7 @@ impl Error {
         if places.len() > NAMED {
             what.push_str(&format!(" and {} more", places.len() - NAMED));
         }
-        Error::Unread(what)
+        Error::Unread(format!("snapshot {what}"))
     }
 }
 

@@ -1,8 +1,11 @@
 //! The chain of links, found among whatever lies in `snapshots/`.
 
+mod steps;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use self::steps::ChainWalk;
 use super::Vault;
 use super::chain::ChainHead;
 use super::succession::TakenOver;
@@ -81,6 +84,8 @@ pub(crate) struct SnapshotChain {
     pub(crate) broken: Option<u64>,
     /// Whether the owner has handed over to a main key that this handle does not know.
     pub(crate) rotated: bool,
+    /// Every link that the store has whole, whoever signed it.
+    whole: Vec<ChainHead>,
     /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
     pub(crate) vouched: Vec<ChainHead>,
     /// The snapshots that the owner has removed, as the newest link that names them has it.
@@ -124,12 +129,16 @@ impl Vault {
         // The list of slots tells of one that is lost. Nothing may take its place: what the new
         // owner signs does not count there.
         let mut lost = None;
-        for &(number, hash) in self.succession.handovers() {
-            if number >= first && !there.contains_key(&number) {
-                chain.missing(number, number);
+        for &(number, hash) in self.succession.handovers().iter().filter(|(at, _)| *at >= first) {
+            let held = there.get(&number);
+            if held.is_none() {
+                chain.missing_link(number, Some(hash));
                 chain.broken.get_or_insert(number);
-                there.insert(number, ChainPosition::Removed(hash));
                 lost = Some(number);
+            }
+            // A prune that gave it up may have known its number alone.
+            if matches!(held, None | Some(ChainPosition::Removed(_))) {
+                there.insert(number, ChainPosition::Removed(hash));
             }
         }
         let positions = ChainWalk::new(from.unwrap_or_default()).run(&there, &mut chain);
@@ -148,6 +157,11 @@ impl Vault {
             ended.1 = GIVEN_UP;
         }
         chain.vouched = vouched(&positions, &chain.loose, &there);
+        let whole = there.iter().filter_map(|(number, at)| match at {
+            ChainPosition::Link(found) => Some((*number, found.hash)),
+            _ => None,
+        });
+        chain.whole = whole.collect();
         Ok(chain)
     }
 
@@ -304,6 +318,19 @@ impl Vault {
         }
     }
 
+    /// The hash of the whole link under a number, if nobody of the vault has signed it.
+    pub(super) fn hash_of_strangers(
+        &self,
+        number: u64,
+        signers: &HashMap<SignerId, SignerKey>,
+    ) -> Result<Option<ObjectHash>, Error> {
+        match self.read_link(number, signers) {
+            Ok((sealed, ChainStanding::Nobody)) => Ok(Some(sealed.hash)),
+            Err(error) if !error.is_damage() => Err(error),
+            _ => Ok(None),
+        }
+    }
+
     /// A link that is believed.
     pub(crate) fn load(
         &self,
@@ -353,6 +380,8 @@ fn start(seen: ChainHead, there: &ChainPositions, chain: &mut SnapshotChain) -> 
         |at: &ChainPosition| matches!(at, ChainPosition::Link(found) if found.previous == hash);
     match there.get(&number) {
         Some(ChainPosition::Link(found)) if found.hash == hash => Ok(()),
+        // It was given up, and the other one stands in its place.
+        Some(ChainPosition::Link(_)) if is_removed(&chain.removed, seen) => Ok(()),
         Some(ChainPosition::Link(found)) if found.standing.is_believed() => {
             Err(Error::Forked(number))
         }
@@ -361,7 +390,7 @@ fn start(seen: ChainHead, there: &ChainPositions, chain: &mut SnapshotChain) -> 
         None if is_removed(&chain.removed, seen) => Ok(()),
         None if there.values().any(follows) => {
             chain.broken = Some(number);
-            chain.missing(number, number);
+            chain.missing_link(number, Some(hash));
             Ok(())
         }
         None => {
@@ -406,9 +435,13 @@ fn name_unread(there: &ChainPositions, positions: &[ChainHead], chain: &mut Snap
         }
         let ChainPosition::Link(found) = at else { continue };
         let before = number.saturating_sub(1);
-        let is_free =
-            !matches!(there.get(&before), Some(ChainPosition::Link(_) | ChainPosition::Removed(_)));
-        let is_named = chain.unread.iter().any(|one| (one.from..=one.to).contains(&before));
+        let is_free = match there.get(&before) {
+            // A stranger can lay a whole link over one that has gone.
+            Some(ChainPosition::Link(held)) => held.standing == ChainStanding::Nobody,
+            Some(ChainPosition::Removed(_)) => false,
+            _ => true,
+        };
+        let is_named = chain.unread.iter().any(|one| one.has(before));
         let is_behind = positions.first().is_none_or(|(first, _)| before > *first);
         if is_free && is_behind && found.standing.is_believed() && !given_up.contains(&before) {
             if is_known(&found.previous, &hashes) {
@@ -439,6 +472,43 @@ impl SnapshotChain {
         self.problems.push(SkippedItem { path: key.to_owned(), reason: reason.to_owned() });
     }
 
+    /// Names one link that is missing.
+    fn missing_link(&mut self, number: u64, hash: Option<ObjectHash>) {
+        self.missing(number, number);
+        if let Some(named) = self.unread.last_mut() {
+            named.hash = hash;
+        }
+    }
+
+    /// Names a lost link in whose place another one stands that is whole.
+    fn replaced(&mut self, number: u64, hash: ObjectHash) {
+        let reason = format!("{}; another link stands in its place", Error::Chain(number).named());
+        self.problem(&snapshot_key(number), &reason);
+        let hash = Some(hash);
+        self.unread.push(UnreadLink { hash, is_replaced: true, ..UnreadLink::at(number, reason) });
+    }
+
+    /// Names a link that was seen here, unless it belongs to the chain or was removed.
+    pub(super) fn name_seen(&mut self, seen: ChainHead) {
+        let (number, hash) = seen;
+        if number == 0 || self.whole.contains(&seen) || is_removed(&self.removed, seen) {
+            return;
+        }
+        match self.unread.iter_mut().find(|one| one.has(number)) {
+            Some(named) => {
+                named.is_hearsay = false;
+                if named.to == number {
+                    named.hash = named.hash.or(Some(hash));
+                }
+            }
+            None => {
+                let hash = Some(hash);
+                let reason = Error::Chain(number).named();
+                self.unread.push(UnreadLink { hash, ..UnreadLink::at(number, reason) });
+            }
+        }
+    }
+
     /// Names what is missing between two numbers, as one.
     fn missing(&mut self, from: u64, to: u64) {
         let path = if from == to {
@@ -449,131 +519,5 @@ impl SnapshotChain {
         let reason = Error::Chain(from).named();
         self.problem(&path, &reason);
         self.unread.push(UnreadLink { from, ..UnreadLink::at(to, reason) });
-    }
-}
-
-struct ChainWalk {
-    positions: Vec<ChainHead>,
-    /// The number that the next link must have.
-    next: u64,
-    loose: BTreeMap<u64, ChainLink>,
-}
-
-impl ChainWalk {
-    fn new(from: ChainHead) -> ChainWalk {
-        ChainWalk { positions: vec![from], next: from.0 + 1, loose: BTreeMap::new() }
-    }
-
-    fn head(&self) -> ChainHead {
-        self.positions.last().copied().unwrap_or_default()
-    }
-
-    fn run(mut self, there: &ChainPositions, chain: &mut SnapshotChain) -> Vec<ChainHead> {
-        let first = self.next;
-        for (&number, at) in there.range(first..) {
-            let gap = number > self.next;
-            match at {
-                // Nobody knows its hash: what follows names a link before it.
-                ChainPosition::Removed(hash) if *hash == GIVEN_UP => self.next += u64::from(!gap),
-                ChainPosition::Removed(hash) => {
-                    if gap {
-                        chain.missing(self.next, number - 1);
-                    }
-                    self.push(number, *hash);
-                }
-                ChainPosition::Foreign(_) if gap => {}
-                ChainPosition::Nothing => {}
-                ChainPosition::Foreign(_) => self.next += 1,
-                ChainPosition::Link(found) => {
-                    let owner = found.standing == ChainStanding::Owner;
-                    if found.previous == self.head().1 && (owner || !gap) {
-                        self.push(number, found.hash);
-                    } else if owner {
-                        self.vouch(number, found, there, chain);
-                    } else {
-                        self.loose.insert(number, found.clone());
-                        self.next += u64::from(!gap);
-                    }
-                }
-            }
-        }
-        self.name_loose(there, chain);
-        chain.next = self.next;
-        self.positions
-    }
-
-    fn push(&mut self, number: u64, hash: ObjectHash) {
-        self.positions.push((number, hash));
-        self.next = number + 1;
-    }
-
-    /// Takes the owner's link, and before it what it leads to: the owner saw all of that.
-    fn vouch(
-        &mut self,
-        number: u64,
-        found: &ChainLink,
-        there: &ChainPositions,
-        chain: &mut SnapshotChain,
-    ) {
-        let mut back = vec![(number, found.hash)];
-        let mut wanted = found.previous;
-        loop {
-            let known = self.positions.iter().rposition(|(_, hash)| *hash == wanted);
-            if let Some(known) = known {
-                for (number, _) in self.positions.split_off(known + 1) {
-                    if let Some(ChainPosition::Link(found)) = there.get(&number) {
-                        self.loose.insert(number, found.clone());
-                    }
-                }
-                break;
-            }
-            let loose = self.loose.iter().find(|(_, found)| found.hash == wanted);
-            let Some((&at, _)) = loose else {
-                self.name_hole(back.last().map_or(number, |(number, _)| *number), there, chain);
-                break;
-            };
-            if let Some(found) = self.loose.remove(&at) {
-                back.push((at, found.hash));
-                wanted = found.previous;
-            }
-        }
-        self.positions.extend(back.into_iter().rev());
-        self.next = number + 1;
-    }
-
-    /// Names what is missing between the chain so far and the link `before`.
-    fn name_hole(&self, before: u64, there: &ChainPositions, chain: &mut SnapshotChain) {
-        let last = before.saturating_sub(1);
-        chain.broken.get_or_insert(last);
-        let mut from = self.head().0 + 1;
-        let named = chain.problems.len();
-        for &number in there.range(from..=before).map(|(number, _)| number) {
-            if from < number {
-                chain.missing(from, number - 1);
-            }
-            from = number + 1;
-        }
-        // The object there is named already, or is not what the owner's link saw.
-        if chain.problems.len() == named
-            && !matches!(there.get(&last), Some(ChainPosition::Foreign(_)))
-        {
-            chain.missing(last, last);
-        }
-    }
-
-    fn name_loose(&mut self, there: &ChainPositions, chain: &mut SnapshotChain) {
-        for (&number, found) in &self.loose {
-            chain.loose.push(number);
-            // A link that nobody believed was named already.
-            if found.standing.is_believed() {
-                let mut reason = String::from("no link of the chain leads to it");
-                let before = there.range(..number).next_back().map_or(0, |(number, _)| *number);
-                if before + 1 < number {
-                    reason = format!("{reason}; {} is not there", snapshot_key(number - 1));
-                }
-                chain.problem(&snapshot_key(number), &reason);
-            }
-        }
-        debug_assert!(self.positions.is_sorted_by_key(|(number, _)| *number));
     }
 }

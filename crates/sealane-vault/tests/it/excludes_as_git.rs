@@ -216,10 +216,11 @@ fn a_pattern_that_matched_nothing_is_named() {
     let exclude_from = vec![file.clone()];
     let options = PutOptions { exclude, exclude_from, ..PutOptions::default() };
     let (_, put) = kept(&vault, &source, &options);
-    let shown = |line: &str| format!("{}: {line}", file.display());
+    let shown = |at: u32, line: &str| format!("{}:{at}: {line}", file.display());
     let named = |what: &str| put.unmatched.iter().any(|pattern| pattern.starts_with(what));
     assert!(put.unmatched.len() == 5, "{:?}", put.unmatched);
-    let expected = [&shown("*.nothing"), &shown("[bad"), "/tarjet", "source/target", "!*.none"];
+    let expected =
+        [&shown(2, "*.nothing"), &shown(5, "[bad"), "/tarjet", "source/target", "!*.none"];
     for pattern in expected {
         assert!(named(pattern), "{pattern}: {:?}", put.unmatched);
     }

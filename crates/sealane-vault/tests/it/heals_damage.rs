@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::shared::{Host, PASSPHRASE, Place, assert_same, flip, odd_files};
+use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PutOptions, RecoveryCode, SkippedItem, SlotSecret, Vault,
-    VaultStore,
+    Error, GetOptions, OpenOptions, PruneOptions, PutOptions, RecoveryCode, RetentionRules,
+    SkippedItem, SlotSecret, Vault, VaultStore,
 };
 
 /// A vault with the first state of a tree and a second one, a writer's copy among them.
@@ -249,4 +250,123 @@ fn a_pack_that_is_kept_again_takes_its_own_place() {
         assert!(failed.is_empty(), "{what}: {failed:?}");
         assert_eq!(compare(&target, &source), 0, "{what}");
     }
+}
+
+fn last_now(last: usize) -> PruneOptions {
+    let keep = RetentionRules { last, ..RetentionRules::default() };
+    PruneOptions { keep, now: true, ..PruneOptions::default() }
+}
+
+/// One machine has found damage and kept the chunk anew, and another one has never read it. The
+/// content decides which of the two packs comes first by its name.
+#[test]
+fn a_machine_that_never_read_the_damage_prunes_the_damaged_copy_and_not_the_healed_one() {
+    for seed in 0..6 {
+        let place = Place::new();
+        let content = crate::shared::Seed(seed).random(50_000);
+        let source = place.source(|folder| fs::write(folder.join("file"), content).unwrap());
+        let put =
+            |vault: &Vault| vault.put_paths(std::slice::from_ref(&source), &Default::default());
+        let owner = place.init();
+        put(&owner).unwrap();
+        drop(place.open_afresh("other"));
+        flip(&place.path("vault").join(&place.store().list("packs/").unwrap()[0].key), 20_000);
+        assert!(!owner.verify(true).unwrap().problems.is_empty());
+        fs::write(source.join("more"), b"more").unwrap();
+        assert!(put(&owner).unwrap().counts.new_bytes > 50_000);
+        place.open_afresh("other").prune(&last_now(1)).unwrap();
+        let (target, failed) = place.restores(&place.open_afresh("fresh"), None);
+        assert_eq!(failed, [], "{seed}");
+        assert_same(&source, &target);
+    }
+}
+
+/// A prune that was interrupted has written a pack that the next one writes again, byte for byte.
+#[test]
+fn a_prune_removes_no_pack_that_it_has_just_written() {
+    for seed in 0..6 {
+        let place = Place::new();
+        let random = |seed, length| crate::shared::Seed(seed).random(length);
+        let source = place.source(|folder| {
+            fs::write(folder.join("stays"), random(seed, 50_000)).unwrap();
+            fs::write(folder.join("goes"), random(seed + 100, 200_000)).unwrap();
+        });
+        let owner = place.init();
+        owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+        fs::remove_file(source.join("goes")).unwrap();
+        owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+        let before = place.objects();
+        let keep = RetentionRules { last: 1, ..RetentionRules::default() };
+        let report = owner.prune(&PruneOptions { keep, ..PruneOptions::default() }).unwrap();
+        assert_eq!(report.repacked, 1);
+        let after = place.objects();
+        let written = |key: &str| key.starts_with("packs/") || key.starts_with("index/");
+        fs::remove_dir_all(place.path("vault")).unwrap();
+        for (key, bytes) in before.iter().chain(after.iter().filter(|(key, _)| written(key))) {
+            let path = place.path("vault").join(key);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        place.open_afresh("next").prune(&last_now(1)).unwrap();
+        let (target, failed) = place.restores(&place.open_afresh("fresh"), None);
+        assert_eq!(failed, [], "{seed}");
+        assert_same(&source, &target);
+    }
+}
+
+/// A writer that names pages nobody ever kept keeps no damaged pack in its place.
+#[test]
+fn a_repair_clears_what_is_spare_beside_pages_that_nobody_kept() {
+    let place = Place::new();
+    let content = crate::shared::Seed(9).random(50_000);
+    let source = place.source(|folder| fs::write(folder.join("file"), content).unwrap());
+    let owner = place.init();
+    owner.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let host = Host::of(&place, &owner, "bad");
+    let writer = host.open(&place);
+    let (number, previous) = crate::shared::head(&writer);
+    let pages = vec![hostile::id(&writer, 1, b"no page")];
+    let link = FalseLink { number: number + 1, previous, pages, ..FalseLink::default() };
+    hostile::plant_link(&writer, link).unwrap();
+    let pack = place.store().list("packs/").unwrap().remove(0).key;
+    flip(&place.path("vault").join(&pack), 20_000);
+    assert!(!owner.verify(true).unwrap().problems.is_empty());
+    fs::write(source.join("more"), b"more").unwrap();
+    let report =
+        place.open().repair(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    assert!(report.mended.contains(&pack), "{report:?}");
+    let (target, failed) = place.restores(&place.open_afresh("fresh"), None);
+    assert_eq!(failed, []);
+    assert_same(&source, &target);
+}
+
+/// Each of two copies is damaged. One of them may be brought back.
+#[test]
+fn a_chunk_that_opens_in_no_pack_keeps_all_of_them_and_names_them() {
+    let place = Place::new();
+    let content = crate::shared::Seed(3).random(50_000);
+    let source = place.source(|folder| fs::write(folder.join("file"), content).unwrap());
+    let owner = place.init();
+    let host = Host::of(&place, &owner, "host");
+    for vault in [place.open(), host.open(&place)] {
+        vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    }
+    let whole = place.objects();
+    let packs = || place.store().list("packs/").unwrap().into_iter().map(|pack| pack.key);
+    packs().for_each(|pack| flip(&place.path("vault").join(pack), 20_000));
+    let before: Vec<String> = packs().collect();
+    assert_eq!(before.len(), 2);
+    for _ in 0..2 {
+        let vault = place.open();
+        let report = vault.prune(&last_now(1)).unwrap();
+        assert_eq!((report.stuck, report.removed_packs), (2, 0), "{report:?}");
+        let named = |key: &String| vault.warnings().iter().any(|warning| warning.path == *key);
+        assert!(before.iter().all(named), "{:?}", vault.warnings());
+        assert!(packs().eq(before.iter().cloned()));
+    }
+    fs::write(place.path("vault").join(&before[1]), &whole[&before[1]]).unwrap();
+    place.open().prune(&last_now(1)).unwrap();
+    let (target, failed) = place.restores(&place.open_afresh("fresh"), Some(1));
+    assert_eq!(failed, []);
+    assert_same(&source, &target);
 }

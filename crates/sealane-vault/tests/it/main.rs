@@ -33,4 +33,5 @@ mod takes_nothing_older_unasked;
 mod trusts_no_writers_chunks;
 mod vectors;
 mod withholds_planted_modes;
+mod works_each_day;
 mod writers_and_prunes;

@@ -114,6 +114,36 @@ fn a_place_that_is_empty_is_not_taken_for_a_new_one() {
     assert!(place.try_open().is_ok());
 }
 
+/// A link leads to the disk. Where the disk is not mounted, its folder is empty, or the link leads
+/// nowhere.
+#[test]
+fn a_place_behind_a_link_keeps_its_name_while_its_disk_is_not_mounted() {
+    for is_left in [true, false] {
+        let place = Place::new();
+        let (disk, link) = (place.path("disk"), place.path("link"));
+        fs::create_dir(&disk).unwrap();
+        std::os::unix::fs::symlink("disk", &link).unwrap();
+        let store = || VaultStore::open(link.join("in/vault").to_str().unwrap()).unwrap();
+        let options = place.options();
+        let anchor = Vault::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options)
+            .unwrap()
+            .anchor();
+        fs::rename(&disk, place.path("held")).unwrap();
+        if is_left {
+            fs::create_dir(&disk).unwrap();
+        }
+        let direct = VaultStore::open(disk.join("in/vault").to_str().unwrap()).unwrap();
+        for store in [store(), direct] {
+            let secret = SlotSecret::Passphrase(PASSPHRASE);
+            let refused = Vault::open(store, &secret, &options).unwrap_err();
+            assert_eq!(refused.info().name, "VaultGone", "{is_left}");
+            assert!(refused.to_string().contains(&anchor), "{refused}");
+        }
+        let made = Vault::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options);
+        assert_eq!(made.unwrap_err().info().name, "VaultGone", "{is_left}");
+    }
+}
+
 #[test]
 fn the_first_use_of_a_place_is_told() {
     let place = Place::new();

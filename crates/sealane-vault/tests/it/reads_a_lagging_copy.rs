@@ -75,3 +75,29 @@ fn what_is_truly_lost_is_given_up_by_who_writes() {
     assert_eq!(vault.verify(true).unwrap().problems, []);
     assert_eq!(put(&vault, "three").unwrap(), 3);
 }
+
+/// The vault is gone, and a copy that was read before is all that is left.
+#[test]
+fn a_copy_that_is_known_takes_the_place_of_what_is_lost() {
+    let place = Place::new();
+    let owner = place.init();
+    put(&owner, "yesterday").unwrap();
+    let head = owner.head_text().unwrap();
+    copy(&place.path("vault"), &place.path("copy"));
+    put(&owner, "today").unwrap();
+    open(&place, "copy", Some(&head)).unwrap();
+    assert_eq!(open(&place, "copy", None).unwrap().snapshot(None).unwrap().number, 1);
+    // A head that the copy lacks is refused, known or not.
+    let other = format!("1:{}", "00".repeat(32));
+    assert!(open(&place, "copy", Some(&other)).is_err());
+    // To read it with the flag gives nothing up; to write does.
+    assert_eq!(open(&place, "copy", Some(&head)).unwrap().verify(true).unwrap().problems, []);
+    assert_eq!(
+        put(&open(&place, "copy", None).unwrap(), "no").unwrap_err().info().name,
+        "RolledBack"
+    );
+    assert_eq!(put(&open(&place, "copy", Some(&head)).unwrap(), "again").unwrap(), 2);
+    let vault = open(&place, "copy", None).unwrap();
+    assert_eq!((vault.warnings(), vault.snapshot(None).unwrap().number), (vec![], 2));
+    assert_eq!(put(&vault, "tomorrow").unwrap(), 3);
+}

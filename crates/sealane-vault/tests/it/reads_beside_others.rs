@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
@@ -257,6 +258,37 @@ impl Stage {
         Arc::new(stage)
     }
 
+    /// Two snapshots of one file each, of which an earlier prune has removed the first: its pack is
+    /// condemned, and the folder `again` has what is in it.
+    fn of_condemned() -> Arc<Stage> {
+        let (place, server) = (Place::new(), HostileS3::start());
+        let mut stage = Stage { place, server, objects: BTreeMap::new(), slot: String::new() };
+        let owner = options(&stage.place, "owner");
+        let vault =
+            Vault::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
+        stage.slot = Host::of(&stage.place, &vault, "host").slot;
+        let (source, again) = (stage.place.path("source"), stage.place.path("again/source"));
+        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        for (folder, turn) in [(&source, 2), (&again, 2), (&source, 3)] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join("stays"), Seed(turn).random(100_000)).unwrap();
+            for path in [&folder.join("stays"), folder] {
+                fs::File::open(path).unwrap().set_modified(old).unwrap();
+            }
+            if *folder == source {
+                let put = vault.put_paths(std::slice::from_ref(folder), &PutOptions::default());
+                put.unwrap();
+            }
+            if turn == 2 {
+                copy(&stage.place.path("owner"), &stage.place.path("then"));
+            }
+        }
+        vault.prune(&last(1, false)).unwrap();
+        stage.objects = stage.server.objects();
+        assert_eq!(stage.server.keys("condemned/").len(), 1);
+        Arc::new(stage)
+    }
+
     fn store(&self) -> VaultStore {
         let environment = Server::environment(self.server.port, &self.place.path("home"));
         VaultStore::S3(
@@ -276,6 +308,15 @@ impl Stage {
         work: impl Fn(&Stage, &Vault),
     ) {
         let every = std::env::var("SEALANE_EVERY").map_or(6, |text| text.parse().unwrap());
+        self.at_requests(every, other, work);
+    }
+
+    fn at_requests(
+        self: &Arc<Stage>,
+        every: usize,
+        other: impl Fn(&Stage) + Clone + Send + 'static,
+        work: impl Fn(&Stage, &Vault),
+    ) {
         for requests in (0..).step_by(every) {
             self.server.set(self.objects.clone());
             // The newest link that the one has seen is one that goes.
@@ -374,4 +415,90 @@ fn a_prune_before_any_request_of_the_removal_of_a_writer_leaves_the_chain_whole(
     Stage::new().at_each_request(prunes_now, |stage, vault| {
         vault.remove_slot(&stage.slot).unwrap();
     });
+}
+
+/// The pack of what was removed is condemned, and a put of the same makes the same pack.
+#[test]
+fn a_put_of_what_is_condemned_before_any_request_of_a_prune_loses_nothing() {
+    let puts = |stage: &Stage| {
+        let again = [stage.place.path("again/source")];
+        stage.open("other").put_paths(&again, &PutOptions::default()).unwrap();
+    };
+    Stage::of_condemned().at_requests(1, puts, |_, vault| {
+        vault.prune(&last(9, true)).unwrap();
+    });
+}
+
+/// If a put says that it kept a snapshot, that snapshot is believed.
+#[test]
+fn a_writer_that_is_removed_before_any_request_of_its_put_is_told_so() {
+    let place = Place::new();
+    let server = HostileS3::start();
+    let store = {
+        let (port, home) = (server.port, place.path("home"));
+        move || {
+            let environment = Server::environment(port, &home);
+            let bucket = S3Store::with_patience("s3://bucket/vault", environment, PATIENCE);
+            VaultStore::S3(bucket.unwrap().into())
+        }
+    };
+    let owner = options(&place, "owner");
+    let vault = Vault::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
+    let host = Host::of(&place, &vault, "host");
+    let (objects, slot) = (server.objects(), host.slot.clone());
+    copy(&place.path("owner"), &place.path("then"));
+    let host_options = options(&place, "host");
+    let (mut refused, mut kept) = (0, 0);
+    for requests in 0.. {
+        server.set(objects.clone());
+        for state in ["owner", "host", "fresh"] {
+            let _ = fs::remove_dir_all(place.path(state));
+        }
+        copy(&place.path("then"), &place.path("owner"));
+        let (store, slot, owner) = (store.clone(), slot.clone(), owner.clone());
+        let act = {
+            let store = store.clone();
+            move || Vault::open(store(), &SECRET, &owner).unwrap().remove_slot(&slot).unwrap()
+        };
+        server.after(requests, act);
+        let secret = SlotSecret::Writer(&host.key);
+        let put = Vault::open(store(), &secret, &host_options).and_then(|writer| {
+            writer.put_reader("file", &mut &b"content"[..], &PutOptions::default())
+        });
+        let over = server.nothing_more();
+        match put {
+            Ok(put) => {
+                kept += 1;
+                let vault = Vault::open(store(), &SECRET, &options(&place, "fresh")).unwrap();
+                let snapshot = vault.snapshot(Some(put.snapshot));
+                assert!(snapshot.is_ok(), "after {requests} requests: {snapshot:?}");
+            }
+            Err(error) => {
+                refused += 1;
+                assert_eq!(error.info().name, "WriterEnded", "after {requests} requests");
+            }
+        }
+        if over {
+            break;
+        }
+    }
+    assert!(refused > 0 && kept > 0, "{refused} {kept}");
+}
+
+/// A link that comes to the chain while a prune works may need anything that is there.
+#[test]
+fn a_prune_that_sees_the_chain_grow_leaves_the_packs_that_are_due_to_the_next() {
+    let waited = Arc::new(AtomicU64::new(0));
+    let puts = |stage: &Stage| {
+        let put = stage.open("other").put_reader("other", &mut &b"other"[..], &Default::default());
+        put.unwrap();
+    };
+    Stage::of_condemned().at_each_request(puts, |stage, vault| {
+        let report = vault.prune(&last(9, true)).unwrap();
+        let left = stage.server.keys("condemned/").len() as u64;
+        let removed = u64::from(left == 0);
+        assert_eq!((report.waiting, report.removed_packs), (left, removed), "{report:?}");
+        waited.fetch_add(left, Ordering::Relaxed);
+    });
+    assert!(waited.load(Ordering::Relaxed) > 0);
 }

@@ -129,6 +129,10 @@ fn any_range_of_a_file_is_read_without_the_rest() {
             assert!(out == whole[from..to.max(from)] && written == out.len() as u64);
         }
     }
+    let file = vault.file(&snapshot, b"source/one").unwrap();
+    assert!(file.check_offset(0).is_ok());
+    assert_eq!(file.check_offset(1).unwrap_err().info().name, "RangeBehindEnd");
+    assert!(vault.file(&snapshot, b"source/empty").unwrap().check_offset(0).is_ok());
     let missing = vault.file(&snapshot, b"source/none");
     assert_eq!(missing.unwrap_err().info().name, "NoEntry");
 }
@@ -151,4 +155,38 @@ fn what_a_reader_gives_is_kept_like_a_file() {
         let refused = vault.put_reader(name, &mut &b""[..], &PutOptions::default());
         assert_eq!(refused.unwrap_err().info().name, "Escapes");
     }
+}
+
+#[test]
+fn a_recovery_that_brings_every_file_back_has_not_failed() {
+    let place = Place::new();
+    let source = place.source(odd_files);
+    let vault = place.init();
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    // Junk among the links, a pack that is nobody's, and one that only an older snapshot needs.
+    fs::write(place.path("vault/snapshots/notes.txt"), b"junk").unwrap();
+    let stray = format!("vault/packs/00/{}", "0".repeat(64));
+    fs::create_dir_all(place.path("vault/packs/00")).unwrap();
+    fs::write(place.path(&stray), b"junk").unwrap();
+    let recover = |target: &str| {
+        let secret = SlotSecret::Passphrase(PASSPHRASE);
+        let vault = Vault::open(place.store(), &secret, &objects_alone()).unwrap();
+        vault.recover_to(None, &place.path(target), &GetOptions::default()).unwrap()
+    };
+    let recovered = recover("whole");
+    assert_eq!(recovered.report.failed, []);
+    let named = |what: &str| recovered.passed_over.iter().any(|item| item.path.contains(what));
+    assert!(named("notes.txt") && named("packs/00/"), "{:?}", recovered.passed_over);
+    assert_same(&source, &place.path("whole/source"));
+    // An older snapshot in the place of the newest is no success.
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    crate::shared::flip(&place.path("vault/snapshots/0000000002"), 80);
+    let recovered = recover("older");
+    assert_eq!((recovered.snapshot, recovered.report.failed.len()), (Some(1), 1));
+    assert_eq!(recovered.report.failed[0].path, "snapshot 2");
+    // Without any snapshot a pack that cannot be read may have had more files.
+    fs::remove_dir_all(place.path("vault/snapshots")).unwrap();
+    let recovered = recover("packs");
+    assert_eq!((recovered.snapshot, recovered.report.failed.len()), (None, 1));
+    assert_same(&source, &place.path("packs/source"));
 }

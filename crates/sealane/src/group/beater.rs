@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sealane_group::{BeaterView, Identity};
 
 use super::control::{self, ControlPage, ControlReader};
-use super::keys::now_ms;
+use crate::request::now_ms;
 use crate::{Client, Error};
 
 /// Publishes heartbeats of a group of which it is no member: it counts the orders by the

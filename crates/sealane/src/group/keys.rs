@@ -1,7 +1,5 @@
 //! The state of a group in one process: its member, sender and opener.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytes::Bytes;
 use sealane_codec::{Codec, DatumKind as ValueKind, Transcoder, body_value};
 use sealane_frame::{
@@ -20,6 +18,7 @@ use super::SEALED_IN;
 use crate::Error;
 use crate::error::DeliveryRejection;
 use crate::publish::too_large;
+use crate::request::now_ms;
 
 pub(crate) struct GroupKeyring {
     member: GroupMembership,
@@ -303,12 +302,6 @@ impl GroupKeyring {
 const TIME_BYTES: usize = size_of::<u64>();
 /// The codec of bodies that have none.
 const NO_CODEC: u8 = 0;
-
-/// Milliseconds since 1970-01-01 UTC, by this machine's clock.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// The epochs that a key id may mean, of those whose secrets are held: that nearest to the cursor
 /// first, then the newer before the older.

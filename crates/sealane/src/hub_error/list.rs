@@ -19,7 +19,7 @@ hub_errors! {
     UnknownStream: Never,
     /// `SL-HUB-09`: the stream is not where `expect` says.
     OffsetMismatch: Never,
-    /// `SL-HUB-10`: the idempotency key came with another body before.
+    /// `SL-HUB-10`: the idempotency key, or the number in its session, had another message before.
     KeyReused: Never,
     /// `SL-HUB-11`: a body, envelope or frame is over its limit.
     TooLarge: Never,
@@ -71,10 +71,14 @@ hub_errors! {
     NotDelayed: Never,
     /// `SL-HUB-35`: the stream has no consumer of that name.
     UnknownConsumer: Never,
-    /// `SL-HUB-36`: two rules of retention would hold for the same topics, and neither is more
+    /// `SL-HUB-36`: a token has its share of what the hub has.
+    ShareTaken: Later,
+    /// `SL-HUB-37`: another token made the consumer, and its settings are others.
+    ConsumerNotYours: Never,
+    /// `SL-HUB-38`: two rules of retention would hold for the same topics, and neither is more
     /// exact.
     RuleTie: Never,
-    /// `SL-HUB-37`: no rule of retention has that pattern.
+    /// `SL-HUB-39`: no rule of retention has that pattern.
     UnknownRule: Never,
     /// `SL-NODE-01`: the codec asked for is not known here.
     UnknownCodec: Never,
@@ -119,6 +123,9 @@ hub_errors! {
     HeadTooLarge: Never,
     /// `SL-NODE-21`: a client sent what is no frame of the WebSocket protocol.
     WebSocketProtocol: Never,
+    /// `SL-NODE-22`: the memory for replies, or this client's share of it, is taken by unread
+    /// ones.
+    RepliesUnread: Later,
     /// `SL-NODE-23`: the ticket is unknown, was used before, or is too old.
     TicketSpent: Never,
     /// `SL-TOPIC-01`: the topic or pattern is not well formed.

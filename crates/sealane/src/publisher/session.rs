@@ -144,7 +144,7 @@ impl PublisherSession {
 
     /// Opens a connection for the session.
     async fn join(&mut self) -> Result<PublisherConnection, SocketFailure> {
-        let query = PublishQuery { session: Some(self.name.clone()) };
+        let query = PublishQuery { session: Some(self.name.clone()), stream: None };
         let path = RequestPath::new(PublishQuery::PATH).with_all(query.parameters());
         let path = path.with("codec", self.sent_in.name()).into_string();
         let (hub, token) = (self.client.hub(), self.client.token());

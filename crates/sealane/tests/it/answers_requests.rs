@@ -1,6 +1,7 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sealane::{Client, Error, StartPosition, Value};
+use sealane_testing::until_told_async;
 
 use crate::{next, node, number, numbered};
 
@@ -37,15 +38,8 @@ async fn each_request_gets_its_own_answer() {
 
 /// Waits until nothing is left of the streams of answers.
 async fn no_answer_is_left(client: &Client) {
-    let began = Instant::now();
-    loop {
-        let streams = client.health().await.unwrap().streams;
-        if streams == 1 {
-            return;
-        }
-        assert!(began.elapsed() < LONG, "{streams} streams");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let streams = async || client.health().await.unwrap().streams;
+    until_told_async(streams, |streams| *streams == 1).await;
 }
 
 #[tokio::test]

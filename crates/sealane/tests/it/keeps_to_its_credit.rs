@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use sealane::StartPosition;
+use sealane_testing::until_told_async;
 
 use crate::{next, node, number, numbered, numbers};
 
@@ -13,9 +14,7 @@ async fn no_more_than_the_window_is_under_way() {
     }
     let mut member = client.subscribe("a").consumer("c").credit(10).await.unwrap();
     let in_flight = async || client.stream("a").await.unwrap().consumers[0].in_flight;
-    while in_flight().await < 10 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_told_async(&in_flight, |count| *count == 10).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(in_flight().await, 10);
     let all = numbers(&mut member, 100).await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sealane::{Client, ClientEvent, Codec, Level, StartPosition, Subscription};
+use sealane_testing::until_told_async;
 
 use crate::scripted::{Script, Scripted, deliver, strangers, subscribed};
 use crate::{next, number};
@@ -62,10 +63,7 @@ async fn what_the_hub_does_not_list_is_not_asked() {
     let message = next(&mut member).await;
     let began = std::time::Instant::now();
     message.nack(Duration::from_millis(200));
-    while hub.heard().len() < 2 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", hub.heard());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_told_async(async || hub.heard(), |heard| heard.len() >= 2).await;
     assert!(began.elapsed() >= Duration::from_millis(150), "it is held back on this side");
     assert_eq!(hub.heard()[1], r#"{"nack":{"from":0,"to":0}}"#);
 }

@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use sealane::Value;
+use sealane_testing::until_told_async;
 
 use crate::{node, numbered};
 
@@ -15,19 +15,11 @@ mod telemetry_logger;
 #[allow(dead_code, unreachable_pub, reason = "an example is a program of its own")]
 mod worker;
 
-const PATIENCE: Duration = Duration::from_secs(300);
-
 /// The lines of a file, when there are so many.
 async fn lines(path: &Path, count: usize) -> Vec<String> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        if text.lines().count() >= count && text.ends_with('\n') {
-            return text.lines().map(str::to_owned).collect();
-        }
-        assert!(Instant::now() < until, "{text}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let read = async || std::fs::read_to_string(path).unwrap_or_default();
+    let is_whole = |text: &String| text.lines().count() >= count && text.ends_with('\n');
+    until_told_async(read, is_whole).await.lines().map(str::to_owned).collect()
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use sealane::policy::Policy;
 use sealane::{Class, Client, Codec, DataType, StartPosition, Value};
 use sealane_group::NewGroup;
+use sealane_testing::{files_below, holds};
 
 use crate::members::{authority, fleet, invite};
 use crate::{is_silent, next, node, number, numbered, numbers};
@@ -44,17 +45,11 @@ async fn every_codec_reads_what_every_codec_published_and_the_hub_nothing() {
     assert!(opaque.seal.is_none() && opaque.value().unwrap().field("sealed").is_some());
     drop((blind, node));
     let mut searched = 0;
-    for file in walk(folder.path()) {
-        let bytes = std::fs::read(file).unwrap();
+    for bytes in files_below(folder.path()).values() {
         searched += bytes.len();
-        assert!(!bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
+        assert!(!holds(bytes, SECRET));
     }
     assert!(searched > 1000);
-}
-
-fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
 #[tokio::test]

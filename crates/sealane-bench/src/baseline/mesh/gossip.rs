@@ -8,7 +8,8 @@ use sealane_mesh::{MeshSpan, MeshTime, SendUrgency, UnitReceiver};
 
 use super::ChaCha;
 use super::document::{CHATS_SENT, GossipDocument};
-use crate::field::{self, FieldMachine, FieldUnit};
+use crate::failure::{BenchFailure, Result};
+use crate::field::{FieldMachine, FieldUnit};
 
 /// Message, index and total in front of each part, as in the report's program.
 const PART_HEADER_BYTES: usize = 8;
@@ -39,8 +40,8 @@ impl GossipNode {
         unit_bytes: usize,
         first: MeshTime,
         every: MeshSpan,
-    ) -> Result<Self, field::Error> {
-        let cipher = ChaCha::new().ok_or(field::Error::Recipe)?;
+    ) -> Result<Self> {
+        let cipher = ChaCha::new().ok_or_else(|| BenchFailure::broken("the recipe"))?;
         Ok(Self {
             document: GossipDocument::new(node as u32),
             cipher,
@@ -53,9 +54,10 @@ impl GossipNode {
         })
     }
 
-    fn tell(&mut self) -> Result<(), field::Error> {
+    fn tell(&mut self) -> Result<()> {
         let document = self.document.build(CHATS_SENT);
-        let sealed = self.cipher.seal(&document).ok_or(field::Error::Recipe)?;
+        let sealed =
+            self.cipher.seal(&document).ok_or_else(|| BenchFailure::broken("the recipe"))?;
         self.number += 1;
         let body = self.unit_bytes.saturating_sub(PART_HEADER_BYTES).max(1);
         let total = sealed.len().div_ceil(body) as u16;
@@ -77,8 +79,8 @@ impl GossipNode {
 }
 
 impl FieldMachine for GossipNode {
-    fn heard(&mut self, _now: MeshTime, from: usize, unit: &[u8]) -> Result<(), field::Error> {
-        let broken = || field::Error::Recipe;
+    fn heard(&mut self, _now: MeshTime, from: usize, unit: &[u8]) -> Result<()> {
+        let broken = || BenchFailure::broken("the recipe");
         let (head, part) = unit.split_first_chunk::<PART_HEADER_BYTES>().ok_or_else(broken)?;
         let [a, b, c, d, e, f, g, h] = *head;
         let (number, index) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
@@ -94,7 +96,7 @@ impl FieldMachine for GossipNode {
         self.merge(&sealed).ok_or_else(broken)
     }
 
-    fn tick(&mut self, now: MeshTime) -> Result<(), field::Error> {
+    fn tick(&mut self, now: MeshTime) -> Result<()> {
         if now < self.next {
             return Ok(());
         }

@@ -1,14 +1,14 @@
 //! Documents carried over one hop and over seven, by machines of the mesh on Bluetooth LE.
 
-use sealane_document::ShelfKeeper;
 use sealane_mesh::{MeshProvision, MeshSpan};
 use sealane_message::DataType;
 use sealane_sim::BleRate;
 
-use super::super::{BookRow, BookTable, Error};
-use super::sync::{HOPS, LINE, vitals};
+use super::super::{BookRow, BookTable};
+use super::sync::{HOPS, LINE, keeper, vitals};
 use crate::baseline::mesh::{PublishedDocument, RELAY_BYTES, SAMPLES};
-use crate::field::{self, BenchField, FieldMeshMachine, FieldMeshSetup, FieldRadio};
+use crate::failure::{BenchFailure, Result};
+use crate::field::{BenchField, FieldMeshMachine, FieldMeshSetup, FieldRadio};
 use crate::measure::BenchFigure;
 use crate::team::LOG;
 
@@ -28,21 +28,13 @@ struct CarryOutcome {
     took: MeshSpan,
 }
 
-pub(super) fn broken(_: field::Error) -> Error {
-    Error::Broken("a field of machines")
-}
-
-pub(super) fn tables() -> Result<Vec<BookTable>, Error> {
+pub(super) fn tables() -> Result<Vec<BookTable>> {
     let note = "The documents of above, from their origin to a reader over relays without keys, in \
                 virtual time: connections of Bluetooth LE at 1 Mbit/s with an MTU of 247, an \
                 interval of 30 ms, nothing lost. Baseline: the report's sealed document in its \
                 relay's envelope, by the link's formula. Sealane: the machines that are shipped; \
                 what they compare afterwards counts, hellos and routes do not.";
-    let table = |title: &str, note: &str| BookTable {
-        title: title.to_owned(),
-        note: note.to_owned(),
-        rows: vec![],
-    };
+    let table = |title: &str, note: &str| BookTable::new(title, note, vec![]);
     let mut bytes = table("Carried over 1 and 7 hops: bytes on the air", note);
     let mut air = table("Carried over 1 and 7 hops: air time of all hops", "");
     let waits = "Baseline: the air time, and for each hop half of the interval in which the two \
@@ -69,22 +61,18 @@ pub(super) fn tables() -> Result<Vec<BookTable>, Error> {
     Ok(vec![bytes, air, took])
 }
 
-fn carry(sample: &PublishedDocument, hops: usize) -> Result<CarryOutcome, Error> {
+fn carry(sample: &PublishedDocument, hops: usize) -> Result<CarryOutcome> {
     let lines = sample.chats.min(sample.chats_sent as u64);
     let body = vitals()?;
-    try_carry(&body, lines, hops).map_err(broken)?.ok_or(Error::Broken("carrying a document"))
+    try_carry(&body, lines, hops)?.ok_or_else(|| BenchFailure::broken("carrying a document"))
 }
 
-fn try_carry(vitals: &[u8], lines: u64, hops: usize) -> Result<Option<CarryOutcome>, field::Error> {
+fn try_carry(vitals: &[u8], lines: u64, hops: usize) -> Result<Option<CarryOutcome>> {
     let members = hops as u16 + 1;
     let provision = MeshProvision::new([3; 32], members)?;
     let radio = FieldRadio::ble(BleRate::OneM, 0.0);
     let post = FieldMeshSetup { provision: &provision, members, radio };
-    let keeper = |slot: usize| match slot == 0 || slot == hops {
-        true => ShelfKeeper::Member,
-        false => ShelfKeeper::Relay,
-    };
-    let start = |slot: usize| FieldMeshMachine::start(post, slot as u16, keeper(slot));
+    let start = |slot: usize| FieldMeshMachine::start(post, slot as u16, keeper(slot, hops));
     let machines = (0..=hops).map(start).collect::<Result<_, _>>()?;
     let rows: Vec<usize> = (0..=hops).collect();
     let mut field = BenchField::new(radio, &rows, machines);

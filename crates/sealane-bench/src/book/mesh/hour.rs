@@ -7,12 +7,12 @@ use sealane_message::DataType;
 use sealane_message::document::{Count, Document, Location, Position};
 use sealane_sim::BleRate;
 
-use super::super::{BookRow, BookTable, Error};
-use super::carry::broken;
+use super::super::{BookRow, BookTable};
 use super::sync::vitals;
 use crate::baseline::mesh::gossip::GossipNode;
+use crate::failure::{BenchFailure, Result};
 use crate::field::{
-    self, BenchField, FieldMachine, FieldMeshMachine, FieldMeshSetup, FieldRadio, TrafficShare,
+    BenchField, FieldMachine, FieldMeshMachine, FieldMeshSetup, FieldRadio, TrafficShare,
 };
 use crate::measure::{BenchFigure, FigureUnit, MeasurePlan, percentile};
 
@@ -77,7 +77,7 @@ enum HourMessageKind {
 
 /// A machine that takes part in the hour.
 trait HourMachine: FieldMachine {
-    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<(), field::Error>;
+    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<()>;
     /// Whether it holds that line of another machine.
     fn has_line(&self, number: u64) -> bool;
 }
@@ -88,7 +88,7 @@ fn speaker(number: u64) -> usize {
 }
 
 impl HourMachine for FieldMeshMachine {
-    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<(), field::Error> {
+    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<()> {
         let time_ms = 1_790_000_000_000 + now.as_millis();
         let mut body = vec![];
         let document = match says {
@@ -100,7 +100,7 @@ impl HourMachine for FieldMeshMachine {
                 Some(Document::Counter(vec![Count { id: 1, total: now.as_millis() }]))
             }
             HourMessageKind::Vitals => {
-                body = vitals().map_err(|_| field::Error::Document)?;
+                body = vitals()?;
                 None
             }
             HourMessageKind::Line(number) => {
@@ -115,7 +115,7 @@ impl HourMachine for FieldMeshMachine {
             HourMessageKind::Line(_) => DataType::CHAT,
         };
         if let Some(document) = document {
-            encode(&document, &mut body).map_err(|_| field::Error::Document)?;
+            encode(&document, &mut body).map_err(|_| BenchFailure::broken("a document"))?;
         }
         self.write(now, data_type, &body).map(drop)
     }
@@ -129,7 +129,7 @@ impl HourMachine for FieldMeshMachine {
 }
 
 impl HourMachine for GossipNode {
-    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<(), field::Error> {
+    fn say(&mut self, now: MeshTime, says: HourMessageKind) -> Result<()> {
         match says {
             HourMessageKind::Location | HourMessageKind::Vitals => {
                 self.document.say(now.as_millis())
@@ -172,15 +172,15 @@ impl HourOutcome {
     }
 }
 
-pub(super) fn tables(plan: &MeasurePlan) -> Result<Vec<BookTable>, Error> {
+pub(super) fn tables(plan: &MeasurePlan) -> Result<Vec<BookTable>> {
     let is_look = plan.rounds < MeasurePlan::full().rounds;
     let seconds = if is_look { LOOK_S } else { HOUR_S };
-    let mut ours = live(members().map_err(broken)?, seconds).map_err(broken)?;
+    let mut ours = live(members()?, seconds)?;
     let [mut air, mut bytes, mut wakes, mut spread] = titles(seconds);
     let wakes_of = |hour: &HourOutcome| BenchFigure::of(hour.wakes * hour.scale, FigureUnit::Count);
     for pace in GOSSIPS {
         let name = pace.name;
-        let mut gossip = live(gossips(pace.every).map_err(broken)?, seconds).map_err(broken)?;
+        let mut gossip = live(gossips(pace.every)?, seconds)?;
         for (what, part) in [("documents", ours.data), ("all of it", ours.all())] {
             let row = || BookRow::new(format!("{what}, beside {name}"));
             let (baseline, own) = (gossip.bytes(gossip.data), ours.bytes(part));
@@ -225,32 +225,28 @@ fn titles(seconds: u64) -> [BookTable; 4] {
         ("wake-ups", wakes),
         ("until all have a line", ""),
     ]
-    .map(|(what, note)| BookTable {
-        title: format!("An hour of twenty machines: {what}"),
-        note: note.to_owned(),
-        rows: vec![],
-    })
+    .map(|(what, note)| BookTable::new(format!("An hour of twenty machines: {what}"), note, vec![]))
 }
 
 fn radio() -> FieldRadio {
     FieldRadio::ble(BleRate::OneM, 0.0)
 }
 
-fn members() -> Result<Vec<FieldMeshMachine>, field::Error> {
+fn members() -> Result<Vec<FieldMeshMachine>> {
     let members = ROWS.len() as u16;
     let provision = MeshProvision::new([5; 32], members)?;
     let post = FieldMeshSetup { provision: &provision, members, radio: radio() };
     (0..members).map(|slot| FieldMeshMachine::start(post, slot, ShelfKeeper::Member)).collect()
 }
 
-fn gossips(every: MeshSpan) -> Result<Vec<GossipNode>, field::Error> {
+fn gossips(every: MeshSpan) -> Result<Vec<GossipNode>> {
     let unit = radio().profile.unit_bytes();
     let phase = |node: usize| MeshTime(every.0 * node as u64 / ROWS.len() as u64);
     (0..ROWS.len()).map(|node| GossipNode::new(node, unit, phase(node), every)).collect()
 }
 
 /// An hour, after the machines have found each other.
-fn live<M: HourMachine>(machines: Vec<M>, seconds: u64) -> Result<HourOutcome, field::Error> {
+fn live<M: HourMachine>(machines: Vec<M>, seconds: u64) -> Result<HourOutcome> {
     let mut field = BenchField::new(radio(), &ROWS, machines);
     field.run(MeshSpan::seconds(SETTLES_S))?;
     let before = field.tallies.clone();
@@ -315,7 +311,7 @@ fn say<M: HourMachine>(
     field: &mut BenchField<M>,
     machine: usize,
     says: HourMessageKind,
-) -> Result<(), field::Error> {
+) -> Result<()> {
     let now = field.now;
     if let Some(one) = field.machines.get_mut(machine) {
         one.say(now, says)?;

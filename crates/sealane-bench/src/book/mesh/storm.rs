@@ -10,12 +10,10 @@ use sealane_message::DataType;
 use sealane_message::document::{Document, Emergency, EmergencyCall, EmergencyKind};
 use sealane_sim::BleRate;
 
-use super::super::{BookRow, BookTable, Error};
-use super::carry::broken;
-use crate::field::{self, BenchField, FieldMeshMachine, FieldMeshSetup, FieldRadio};
-use crate::measure::{
-    self, BenchFigure, BenchVariant, FigureSpread, MeasurePlan, cpu_ns, percentile,
-};
+use super::super::{BookRow, BookTable};
+use crate::failure::{BenchFailure, Result};
+use crate::field::{BenchField, FieldMeshMachine, FieldMeshSetup, FieldRadio};
+use crate::measure::{BenchFigure, FigureSpread, MeasurePlan, cpu_ns, medians, percentile, timed};
 
 const MEMBERS: usize = 20;
 /// Machines of a row: nobody is further than three hops from anybody.
@@ -45,7 +43,7 @@ struct StormOutcome {
     took: MeshSpan,
 }
 
-pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
+pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable> {
     let is_look = plan.rounds < MeasurePlan::full().rounds;
     let storms = if is_look { 1 } else { plan.rounds / 4 };
     let [mut typical, mut slowest, mut idle, mut took, mut verified] = [const { vec![] }; 5];
@@ -88,27 +86,26 @@ pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
          passed over, hellos. What the clock takes is not in it. Medians of {storms} storms.",
         LOSS * 100.0
     );
-    Ok(BookTable { title: "Twenty acknowledgements at once".into(), note, rows })
+    Ok(BookTable::new("Twenty acknowledgements at once", note, rows))
 }
 
-fn verification(plan: &MeasurePlan) -> Result<f64, Error> {
-    let broken = |_| Error::Broken("a signature");
-    let pair = Ed25519KeyPair::from_seed_unchecked(&[4; 32]).map_err(broken)?;
+fn verification(plan: &MeasurePlan) -> Result<f64> {
+    let broken = || BenchFailure::broken("a signature");
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[4; 32]).map_err(|_| broken())?;
     let message = [7; 100];
     let signature = pair.sign(&message);
-    let key = ParsedPublicKey::new(&ED25519, pair.public_key().as_ref());
-    let key = key.map_err(|_| Error::Broken("a signature"))?;
-    key.verify_sig(&message, signature.as_ref()).map_err(|_| Error::Broken("a signature"))?;
+    let key = ParsedPublicKey::new(&ED25519, pair.public_key().as_ref()).map_err(|_| broken())?;
+    key.verify_sig(&message, signature.as_ref()).map_err(|_| broken())?;
     let verify = || _ = black_box(key.verify_sig(black_box(&message), signature.as_ref()).is_ok());
-    let costs = measure::in_turns(plan, vec![BenchVariant::new("", 1, verify)], &mut |_| ());
-    costs.first().map(|cost| cost.ns.median).ok_or(Error::Broken("the bench"))
+    let [ns] = medians(plan, [timed(verify)]);
+    Ok(ns)
 }
 
-fn storm(seed: u8) -> Result<StormOutcome, Error> {
-    try_storm(seed).map_err(broken)?.ok_or(Error::Broken("twenty acknowledgements at once"))
+fn storm(seed: u8) -> Result<StormOutcome> {
+    try_storm(seed)?.ok_or_else(|| BenchFailure::broken("twenty acknowledgements at once"))
 }
 
-fn try_storm(seed: u8) -> Result<Option<StormOutcome>, field::Error> {
+fn try_storm(seed: u8) -> Result<Option<StormOutcome>> {
     let provision = MeshProvision::new([seed; 32], MEMBERS as u16)?;
     let radio = FieldRadio::ble(BleRate::TwoM, LOSS);
     let post = FieldMeshSetup { provision: &provision, members: MEMBERS as u16, radio };
@@ -166,7 +163,7 @@ fn write(
     machine: usize,
     data_type: DataType,
     body: &[u8],
-) -> Result<(), field::Error> {
+) -> Result<()> {
     let now = field.now;
     if let Some(one) = field.machines.get_mut(machine) {
         one.write(now, data_type, body)?;

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use sealane_frame::RELAY_BYTES;
 use sealane_link::{
-    Config, LinkAddress, LinkConfig, LinkError, LinkInbox, LinkReady, LinkRelay, LinkWire,
-    MemoryNet, RelayCard, RelayLink,
+    Config, LinkAddress, LinkConfig, LinkInbox, LinkReady, LinkRelay, LinkWire, MemoryNet,
+    RelayCard, RelayLink,
 };
 
-use super::super::{BookRow, BookTable, Error};
+use super::super::{BookRow, BookTable};
+use crate::failure::{BenchFailure, Result};
 use crate::measure::{BenchFigure, FigureSpread, MeasurePlan, process_cpu_ns};
 use crate::members;
 
@@ -33,7 +34,7 @@ const MTU: u16 = 2000;
 const PATIENCE: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(20);
 
-pub(super) fn table(plan: &MeasurePlan, payloads: &[usize]) -> Result<BookTable, Error> {
+pub(super) fn table(plan: &MeasurePlan, payloads: &[usize]) -> Result<BookTable> {
     let mut rows = vec![];
     for payload in payloads {
         for batch in BATCHES {
@@ -50,11 +51,11 @@ pub(super) fn table(plan: &MeasurePlan, payloads: &[usize]) -> Result<BookTable,
                 done in it: the rewrite is part of the relay, its buffers are made once, frames go \
                 in batches, and none takes memory from the heap, however small (`cargo test \
                 -p sealane-link --lib nothing_is_allocated`).";
-    Ok(BookTable { title: "The hop: received, rewritten, sent".into(), note: note.into(), rows })
+    Ok(BookTable::new("The hop: received, rewritten, sent", note, rows))
 }
 
 /// A frame as the car sends it.
-fn frame(payload: usize) -> Result<Vec<u8>, Error> {
+fn frame(payload: usize) -> Result<Vec<u8>> {
     let mut frame = super::sealed(&vec![8; payload])?;
     if let Some(previous) = frame.get_mut(PREVIOUS_HOP) {
         previous.copy_from_slice(&members::SENDER.to_bytes());
@@ -63,8 +64,8 @@ fn frame(payload: usize) -> Result<Vec<u8>, Error> {
 }
 
 /// Nanoseconds of a frame over a loop that looks at nothing, and over a relay, in turns.
-fn compare(plan: &MeasurePlan, frame: &[u8], batch: usize) -> Result<[f64; 2], Error> {
-    let mut stands = [HopTestbed::bare().map_err(broken)?, HopTestbed::relay().map_err(broken)?];
+fn compare(plan: &MeasurePlan, frame: &[u8], batch: usize) -> Result<[f64; 2]> {
+    let mut stands = [HopTestbed::bare()?, HopTestbed::relay()?];
     let mut costs = [vec![], vec![]];
     for round in 0..plan.warm_up + plan.rounds {
         for (stand, costs) in stands.iter_mut().zip(&mut costs) {
@@ -76,10 +77,6 @@ fn compare(plan: &MeasurePlan, frame: &[u8], batch: usize) -> Result<[f64; 2], E
     }
     stands.into_iter().try_for_each(HopTestbed::end)?;
     Ok(costs.map(|mut all| FigureSpread::of(&mut all).median))
-}
-
-fn broken(_: LinkError) -> Error {
-    Error::Broken("a relay in memory")
 }
 
 /// A forwarder between two links, which are ours.
@@ -103,12 +100,12 @@ struct BareHopThread {
 }
 
 impl HopTestbed {
-    fn of(net: &MemoryNet, forwarder: HopForwarder) -> Result<Self, LinkError> {
+    fn of(net: &MemoryNet, forwarder: HopForwarder) -> Result<Self> {
         let [car, gateway] = [CAR, GATEWAY].map(|port| link(net, port));
         Ok(Self { car: car?, gateway: gateway?, inbox: LinkInbox::new(), forwarder })
     }
 
-    fn bare() -> Result<Self, LinkError> {
+    fn bare() -> Result<Self> {
         let net = MemoryNet::new();
         let own = link(&net, OWN)?;
         let stops = Arc::new(AtomicBool::new(false));
@@ -117,7 +114,7 @@ impl HopTestbed {
         Self::of(&net, HopForwarder::Bare { _thread: BareHopThread { stops, thread } })
     }
 
-    fn relay() -> Result<Self, LinkError> {
+    fn relay() -> Result<Self> {
         let net = MemoryNet::new();
         let neighbour = |slot: u8, port: u32| {
             format!(
@@ -133,12 +130,7 @@ impl HopTestbed {
             neighbour(1, CAR),
             neighbour(0, GATEWAY)
         );
-        let card = RelayCard::parse(&format!(
-            "version = 1\ngroup = \"{}\"\nepoch = 0\n[members]\n0 = \"{}\"\n1 = \"{}\"\n",
-            members::GROUP,
-            members::READER,
-            members::SENDER
-        ))?;
+        let card = RelayCard::parse(&members::relay_card())?;
         let mut config = Config::parse(&text)?;
         config.memory = Some(net.clone());
         let relay = LinkRelay::start(&config, &[card])?;
@@ -146,7 +138,7 @@ impl HopTestbed {
     }
 
     /// Nanoseconds of CPU that a frame took, of those of a while.
-    fn turn(&mut self, frame: &[u8], batch: usize, length: Duration) -> Result<f64, Error> {
+    fn turn(&mut self, frame: &[u8], batch: usize, length: Duration) -> Result<f64> {
         let together = frame.repeat(batch);
         let (began, before, mut frames) = (Instant::now(), process_cpu_ns(), 0);
         // At least once, however short a while is.
@@ -154,7 +146,7 @@ impl HopTestbed {
             for _ in 0..IN_FLIGHT {
                 let sent = self.car.send(LinkAddress::Memory(OWN), &together, frame.len());
                 if sent.bytes < together.len() {
-                    return Err(Error::Broken("a link in memory is full"));
+                    return Err(BenchFailure::broken("a link in memory is full"));
                 }
             }
             self.take(frame.len(), batch * IN_FLIGHT)?;
@@ -164,20 +156,20 @@ impl HopTestbed {
     }
 
     /// Ends it. A relay has dropped nothing.
-    fn end(self) -> Result<(), Error> {
+    fn end(self) -> Result<()> {
         let dropped = match self.forwarder {
             HopForwarder::Relay(relay) => relay.stop().dropped_in_all(),
             HopForwarder::Bare { .. } => 0,
         };
-        if dropped == 0 { Ok(()) } else { Err(Error::Broken("relaying without a drop")) }
+        if dropped == 0 { Ok(()) } else { Err(BenchFailure::broken("relaying without a drop")) }
     }
 
     /// Takes so many frames, and has seen that they are the ones.
-    fn take(&mut self, frame_bytes: usize, mut count: usize) -> Result<(), Error> {
-        let lost = Error::Broken("a frame that was to be relayed was lost");
+    fn take(&mut self, frame_bytes: usize, mut count: usize) -> Result<()> {
+        let lost = || BenchFailure::broken("a frame that was to be relayed was lost");
         while count > 0 {
             if !self.gateway.wait(LinkReady::ToReceive, PATIENCE).unwrap_or(false) {
-                return Err(lost);
+                return Err(lost());
             }
             let Ok(batches) = self.gateway.receive(&mut self.inbox) else { continue };
             for (arrived, segments) in self.inbox.batches(batches) {
@@ -199,9 +191,9 @@ impl Drop for BareHopThread {
     }
 }
 
-fn link(net: &MemoryNet, port: u32) -> Result<RelayLink, LinkError> {
+fn link(net: &MemoryNet, port: u32) -> Result<RelayLink> {
     let config = LinkConfig::new("own", LinkWire::Memory(port), MTU);
-    RelayLink::open(&config, Some(net))
+    Ok(RelayLink::open(&config, Some(net))?)
 }
 
 /// Receives, writes what a relay writes, and sends.

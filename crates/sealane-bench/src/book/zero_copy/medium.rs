@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::Instant;
 
-use sealane_sim::{Scenario, SimError, SimRun, SimWatch};
+use sealane_sim::{Scenario, SimRun, SimWatch};
 
-use super::super::{BookRow, BookTable, Error};
+use super::super::{BookRow, BookTable};
 use crate::baseline::packet::BaselineFixedPacket;
+use crate::failure::Result;
 use crate::measure::{BenchFigure, FigureSpread, FigureUnit, MeasurePlan};
 
 /// Those who hear each frame.
@@ -16,13 +17,13 @@ const UNIT_BYTES: usize = 1400;
 /// Frames of a round of the report's way.
 const PACKETS: usize = 500;
 
-pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
-    let scenario = scenario().map_err(broken)?;
+pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable> {
+    let scenario = scenario()?;
     let mut queues: Vec<VecDeque<BaselineFixedPacket>> =
         (0..RECEIVERS).map(|_| VecDeque::with_capacity(32)).collect();
     let [mut theirs, mut ours] = [vec![], vec![]];
     for round in 0..plan.warm_up + plan.rounds {
-        let times = [copied(&mut queues), simulated(&scenario).map_err(broken)?];
+        let times = [copied(&mut queues), simulated(&scenario)?];
         if round >= plan.warm_up {
             let [copied, simulated] = times;
             theirs.push(copied);
@@ -39,26 +40,23 @@ pub(super) fn table(plan: &MeasurePlan) -> Result<BookTable, Error> {
                 into the queue of each receiver and out of it. Sealane: a whole run of the \
                 simulator, with its agenda, chance, back-off, programs and counts; a frame lies in \
                 one place. Wall time of one thread, in turns.";
-    Ok(BookTable { title: "The simulator's medium".into(), note: note.into(), rows: vec![row] })
+    Ok(BookTable::new("The simulator's medium", note, vec![row]))
 }
 
-fn broken(_: SimError) -> Error {
-    Error::Broken("the simulator")
-}
-
-fn scenario() -> Result<Scenario, SimError> {
-    Scenario::parse(&format!(
+fn scenario() -> Result<Scenario> {
+    let scenario = Scenario::parse(&format!(
         "version = 1\nduration_s = 3\n\
          [[medium]]\nname = \"m\"\nprofile = \"11p\"\n\
          [[node]]\nname = \"sender\"\nkind = \"beacon\"\nmedia = [\"m\"]\n\
          beacon_ms = 3\nbeacon_bytes = {UNIT_BYTES}\n\
          [[node]]\nname = \"receiver\"\ncount = {RECEIVERS}\nkind = \"flood\"\nmedia = [\"m\"]\n\
          ring_m = 20\n"
-    ))
+    ));
+    Ok(scenario?)
 }
 
 /// Nanoseconds of a delivery.
-fn simulated(scenario: &Scenario) -> Result<f64, SimError> {
+fn simulated(scenario: &Scenario) -> Result<f64> {
     let run = SimRun::new(scenario.clone(), 1, &[], SimWatch::new())?;
     let started = Instant::now();
     let summary = run.finish()?.summary;

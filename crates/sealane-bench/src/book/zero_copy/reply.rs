@@ -7,11 +7,12 @@ use sealane_frame::{PeerTag, forward_in_place};
 use sealane_seal::{Class, Suite};
 
 use super::{
-    BaselineControl, BaselineHeartbeat, BaselineMessage, BaselinePacket, DESTINATION, Error, FROM,
+    BaselineControl, BaselineHeartbeat, BaselineMessage, BaselinePacket, DESTINATION, FROM,
     HOPS_AT, ORIGIN, TO,
 };
-use super::{BenchMembers, BenchVariant, MeasurePlan, RELAY, VariantCost, fresh, measure, members};
+use super::{BenchMembers, MeasurePlan, RELAY, VariantCost, fresh, measure, members, timed};
 use crate::baseline::forward::reply_into;
+use crate::failure::{BenchFailure, Result};
 
 /// The report's figures: nanoseconds of its old way and of its new way.
 pub(super) const PUBLISHED: (&str, f64, f64) = ("heartbeat reply, written", 65.0, 9.5);
@@ -21,33 +22,30 @@ pub(super) fn beat() -> BaselineHeartbeat {
 }
 
 /// An announcement as it travels.
-pub(super) fn announcement() -> Result<Vec<u8>, Error> {
-    let broken = |_| Error::Broken("sealing");
+pub(super) fn announcement() -> Result<Vec<u8>> {
     let binding = members::documents();
-    let mut members =
-        BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, binding).map_err(broken)?;
-    members.announcement().map_err(broken)
+    BenchMembers::new(Class::Group, Suite::Aes256Gcm, 0, binding)?.announcement()
 }
 
 /// The report's three ways, and ours.
-pub(super) fn measure(plan: &MeasurePlan) -> Result<Vec<VariantCost>, Error> {
+pub(super) fn measure(plan: &MeasurePlan) -> Result<[VariantCost; 4]> {
     let (beat, mut wire, mut frame) = (beat(), Vec::new(), announcement()?);
     let (beat, works) = (&beat, &std::cell::Cell::new(true));
-    let variants = vec![
-        BenchVariant::new("", 1, || {
+    let variants = [
+        timed(|| {
             let reply = BaselineControl::Reply(black_box(beat).clone(), DESTINATION);
             let message =
                 BaselineMessage { from: FROM, to: TO, packet: BaselinePacket::Control(reply) };
             drop(black_box(message.to_wire()));
         }),
-        BenchVariant::new("", 1, || {
+        timed(|| {
             fresh(|wire| reply_into(black_box(beat), DESTINATION, FROM, TO, wire));
         }),
-        BenchVariant::new("", 1, || {
+        timed(|| {
             reply_into(black_box(beat), DESTINATION, FROM, TO, &mut wire);
             black_box(&wire);
         }),
-        BenchVariant::new("", 1, move || {
+        timed(move || {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
             if let Some(hops) = frame.get_mut(HOPS_AT) {
                 *hops = 15;
@@ -56,6 +54,6 @@ pub(super) fn measure(plan: &MeasurePlan) -> Result<Vec<VariantCost>, Error> {
             works.set(works.get() && black_box(sent.is_ok()));
         }),
     ];
-    let costs = measure::in_turns(plan, variants, &mut |_| ());
-    if works.get() { Ok(costs) } else { Err(Error::Broken("a relay's rewrite")) }
+    let costs = measure::costs(plan, variants);
+    if works.get() { Ok(costs) } else { Err(BenchFailure::broken("a relay's rewrite")) }
 }

@@ -36,7 +36,7 @@ pub(crate) fn memory(node: &Node, field: &str) -> u64 {
 
 /// From here on `VmHWM:` is the most since now.
 pub(crate) fn forget_peak(node: &Node) {
-    let path = format!("/proc/{}/clear_refs", node.child.id());
+    let path = format!("/proc/{}/clear_refs", node.process.id());
     std::fs::write(path, "5").unwrap();
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn written(node: &Node) -> u64 {
 }
 
 fn process_file(node: &Node, name: &str) -> String {
-    std::fs::read_to_string(format!("/proc/{}/{name}", node.child.id())).unwrap()
+    std::fs::read_to_string(format!("/proc/{}/{name}", node.process.id())).unwrap()
 }
 
 pub(crate) fn metric(node: &Node, name: &str) -> u64 {

@@ -151,15 +151,7 @@ impl Awake {
 
 /// Waits until so many streams are followed, or the hub finds no more of them.
 fn wait_for_followed(node: &Node, wanted: u64) -> u64 {
-    let began = Instant::now();
-    loop {
-        let followed = metric(node, FOLLOWED);
-        if followed >= wanted {
-            return followed;
-        }
-        assert!(began.elapsed() < PATIENCE, "{followed} streams of {wanted} are followed");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    sealane_testing::until_told(|| metric(node, FOLLOWED), |followed| *followed >= wanted)
 }
 
 /// Waits until connections hold what they will hold, or have had `SETTLED` for it.

@@ -67,7 +67,7 @@ fn a_rule_bounds_streams_that_are_there_and_those_that_come() {
     let tie = node.command(&["stream", "set", "*/7/**", "--max-age", "1d"]).output().unwrap();
     let said = String::from_utf8_lossy(&tie.stderr).into_owned();
     assert!(
-        tie.status.code() == Some(4) && said.contains("RuleTie") || said.contains("SL-HUB-36"),
+        tie.status.code() == Some(4) && said.contains("RuleTie") || said.contains("SL-HUB-38"),
         "{said}"
     );
     assert_eq!(node.command(&["stream", "set", "a/**"]).output().unwrap().status.code(), Some(2));
@@ -169,12 +169,9 @@ fn lines_of_windows_are_messages_and_the_line_that_is_refused_is_named() {
 #[test]
 fn a_node_has_a_default_for_streams_without_bounds() {
     let home = tempfile::tempdir().unwrap();
-    let mut child = sealane(home.path())
-        .args(["up", "--json", "--listen", "127.0.0.1:0", "--max-age", "30d"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let line = crate::cli::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()));
+    let mut up = sealane(home.path());
+    up.args(["up", "--json", "--listen", "127.0.0.1:0", "--max-age", "30d"]);
+    let (mut child, line) = sealane_testing::TestProcess::started(&mut up);
     let address = text(&json(&line), "address");
     let run = |args: &[&str]| {
         let output = sealane(home.path()).env("SEALANE_SERVER", &address).args(args).output();
@@ -183,8 +180,7 @@ fn a_node_has_a_default_for_streams_without_bounds() {
     run(&["pub", "a", "x"]);
     let state = json(&run(&["--json", "stream", "info", "a"]));
     let shown = run(&["stream", "info", "a"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
     assert_eq!(number(&state, "maxAgeMs"), 30 * 86_400_000);
     assert!(shown.contains("the node's default"), "{shown}");
     let wrong = sealane(home.path()).args(["up", "--max-age", "soon"]).output().unwrap();

@@ -1,22 +1,22 @@
 //! `sealane gateway` beside a hub: what the field sends is there once and in order, whoever is
 //! killed, and nobody on the way holds a body.
 
-use std::io::{Read, Seek, SeekFrom};
-use std::net::{TcpListener, UdpSocket};
-use std::time::{Duration, Instant};
+use std::net::UdpSocket;
 
 use sealane::{Codec, Value};
 use sealane_frame::{FrameBuf, FrameView, HEADER_BYTES, open_stored};
 use sealane_group::{EpochSource, GroupMember, GroupSender, KeyFolder};
 use sealane_seal::{Binding, Class};
+use sealane_testing::{
+    PATIENCE, TestProcess, free_address, holds, now_ms, process_memory, until_told,
+};
 
 use super::fleet::{fails, file, fleet_with, keys, lines, run};
 use super::relays_without_keys::host;
 use super::writes_json::StatusPage;
 use crate::cli::home::number;
-use crate::cli::{Follow, NodeProcess, json, text};
+use crate::cli::{NodeProcess, json, text};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const TELEMETRY: u16 = 72;
 const FRAMES: usize = 60;
 /// The text in each body, which the test looks for.
@@ -25,7 +25,7 @@ const WORD: &str = "the bridge at the old mill";
 /// A hub, a gateway before it, and somebody in the field who sends by UDP.
 struct Scene {
     node: NodeProcess,
-    gateway: Option<Follow>,
+    gateway: Option<TestProcess>,
     field: UdpSocket,
     sender: GroupSender,
     topic: String,
@@ -47,7 +47,7 @@ impl Scene {
         let member = KeyFolder::open(&keys(&node, "car"), None).unwrap().group("fleet").unwrap();
         let field = UdpSocket::bind((host(own + 1), 0)).unwrap();
         field.set_read_timeout(Some(PATIENCE)).unwrap();
-        let page = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let page = free_address();
         let config = format!(
             "version = 1\ntag = \"b1000000000000a1\"\nstatus = \"{page}\"\n\
              cards = [\"fleet.card\"]\n[[link]]\nname = \"road\"\nudp = \"{}\"\n\
@@ -65,7 +65,7 @@ impl Scene {
         scene
     }
 
-    fn gateway(&self) -> Follow {
+    fn gateway(&self) -> TestProcess {
         let mut gateway = self.node.follow(&["--json", "gateway", &self.config()]);
         let started = json(&gateway.line());
         assert_eq!(text(&started, "hub"), self.node.address);
@@ -94,16 +94,10 @@ impl Scene {
         self.node.run(&[&["mesh", "status", &self.config()], args].concat())
     }
 
-    fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
-        let began = Instant::now();
-        loop {
-            let status = json(&self.status(&["--json"]));
-            if status.field("gateway").is_some_and(&is_so) {
-                return;
-            }
-            assert!(began.elapsed() < PATIENCE, "not so: {what}: {status:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    #[track_caller]
+    fn until(&self, is_so: impl Fn(&Value) -> bool) {
+        let status = || json(&self.status(&["--json"]));
+        until_told(status, |status| status.field("gateway").is_some_and(&is_so));
     }
 
     /// The next frame that comes to the field.
@@ -124,60 +118,23 @@ impl Scene {
     }
 
     fn kill_gateway(&mut self) {
-        let mut gateway = self.gateway.take().unwrap();
-        gateway.child.kill().unwrap();
-        gateway.child.wait().unwrap();
+        self.gateway.take().unwrap().kill();
     }
 
     fn kill_hub(&mut self) {
-        self.node.child.kill().unwrap();
-        self.node.child.wait().unwrap();
+        self.node.process.kill();
     }
-
-    fn start_hub(&mut self) {
-        let (child, address) = NodeProcess::spawn(&self.node.home(), &self.node.address);
-        assert_eq!(address, self.node.address);
-        self.node.child = child;
-    }
-}
-
-fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    u64::try_from(since.as_millis()).unwrap()
 }
 
 fn waiting(gateway: &Value) -> u64 {
     number(gateway.field("queue").unwrap(), "frames")
 }
 
-/// Whether a process, or the files of a folder, hold a text.
-pub(super) fn holds(haystack: &[u8], needle: &str) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
-}
-
-/// The memory of a process, as far as it can be read.
-pub(super) fn memory(process: u32) -> Vec<u8> {
-    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
-    let mut memory = std::fs::File::open(format!("/proc/{process}/mem")).unwrap();
-    let mut all = Vec::new();
-    for line in maps.lines().filter(|line| line.contains(" rw")) {
-        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
-        let [from, to] = [from, to].map(|text| u64::from_str_radix(text, 16).unwrap());
-        let mut part = vec![0; usize::try_from(to - from).unwrap()];
-        if memory.seek(SeekFrom::Start(from)).is_ok() && memory.read_exact(&mut part).is_ok() {
-            all.extend(part);
-        }
-    }
-    all
-}
-
 #[test]
 fn what_the_field_sends_is_in_the_hub_once_whoever_is_killed() {
     let mut scene = Scene::start(30);
     scene.send(FRAMES);
-    scene.until("the first frames are stored", |gateway| {
-        number(gateway, "stored") == FRAMES as u64 && waiting(gateway) == 0
-    });
+    scene.until(|gateway| number(gateway, "stored") == FRAMES as u64 && waiting(gateway) == 0);
     StatusPage::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
     for line in ["gateway to", ": up since", "waiting     0 ("] {
         assert!(scene.status(&[]).contains(line), "{line}: {}", scene.status(&[]));
@@ -187,18 +144,16 @@ fn what_the_field_sends_is_in_the_hub_once_whoever_is_killed() {
     scene.kill_hub();
     for round in 1..=3 {
         scene.send(FRAMES);
-        scene.until("what came is kept", |gateway| waiting(gateway) == round * FRAMES as u64);
-        scene.until("the hub is away", |gateway| {
-            text(gateway.field("hub").unwrap(), "state") == "away"
-        });
+        scene.until(|gateway| waiting(gateway) == round * FRAMES as u64);
+        scene.until(|gateway| text(gateway.field("hub").unwrap(), "state") == "away");
         StatusPage::read().compare("mesh status CONFIG", &scene.status(&["--json"]));
         scene.kill_gateway();
         scene.gateway = Some(scene.gateway());
     }
-    let gateway = scene.gateway.as_ref().unwrap().child.id();
-    assert!(!holds(&memory(gateway), WORD), "the gateway's memory holds a body");
-    scene.start_hub();
-    scene.until("all is stored", |gateway| waiting(gateway) == 0);
+    let gateway = scene.gateway.as_ref().unwrap().id();
+    assert!(!holds(&process_memory(gateway), WORD), "the gateway's memory holds a body");
+    scene.node.restart();
+    scene.until(|gateway| waiting(gateway) == 0);
     let count = 4 * FRAMES;
     let read = lines(&scene.node, "base", &scene.topic, &count.to_string());
     assert!(holds(read.as_bytes(), WORD), "what is looked for can be found");
@@ -211,15 +166,16 @@ fn what_the_field_sends_is_in_the_hub_once_whoever_is_killed() {
         let file = std::fs::read(scene.node.home().join(name)).unwrap_or_default();
         assert!(!holds(&file, WORD), "{name} holds a body");
     }
-    assert!(!holds(&memory(scene.node.child.id()), WORD), "the hub's memory holds a body");
+    assert!(
+        !holds(&process_memory(scene.node.process.id()), WORD),
+        "the hub's memory holds a body"
+    );
 }
 
 #[test]
 fn what_is_said_at_the_hub_reaches_the_field() {
     let scene = Scene::start(32);
-    scene.until("it reads its streams", |gateway| {
-        number(gateway.field("down").unwrap(), "followed") == 3
-    });
+    scene.until(|gateway| number(gateway.field("down").unwrap(), "followed") == 3);
     let topic = scene.topic.replace("/72", "/5");
     let said = ["pub", &topic, "{\"text\": \"come home\"}", "--group", "fleet", "--type", "chat"];
     run(&scene.node, "base", &said);
@@ -234,9 +190,7 @@ fn what_is_said_at_the_hub_reaches_the_field() {
 #[test]
 fn a_command_to_a_machine_comes_down_as_it_was_sealed_and_opens_there() {
     let scene = Scene::start_with(36, &["--pair"]);
-    scene.until("it reads its streams", |gateway| {
-        number(gateway.field("down").unwrap(), "followed") == 3
-    });
+    scene.until(|gateway| number(gateway.field("down").unwrap(), "followed") == 3);
     let topic = scene.topic.replace("/72", "/11");
     let command = ["pub", &topic, "{\"go\": \"home\"}", "--group", "fleet", "--type", "command"];
     run(&scene.node, "base", &command);
@@ -251,9 +205,7 @@ fn a_command_to_a_machine_comes_down_as_it_was_sealed_and_opens_there() {
     let (time, body) = message.body.split_first_chunk().unwrap();
     assert!(now_ms().abs_diff(u64::from_le_bytes(*time)) < PATIENCE.as_millis() as u64);
     assert_eq!(text(&json(std::str::from_utf8(body).unwrap()), "go"), "home");
-    scene.until("it was put into the mesh", |gateway| {
-        number(gateway.field("down").unwrap(), "put") == 1
-    });
+    scene.until(|gateway| number(gateway.field("down").unwrap(), "put") == 1);
 }
 
 #[test]

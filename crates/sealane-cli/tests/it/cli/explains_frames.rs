@@ -6,7 +6,7 @@ use sealane_frame::{Fragment, FrameBatch};
 use sealane_message::DataType;
 use sealane_seal::Class;
 
-use crate::cli::{json, on_terminal, sealane, text};
+use crate::cli::{feed, json, on_terminal, sealane, text};
 
 mod captures;
 mod members;
@@ -21,18 +21,9 @@ const WRONG: &str = "00000000000000000000000000000000000000000000000000000000000
 
 /// Runs `sealane inspect` with these bytes on its standard input.
 fn inspect(input: &[u8], args: &[&str]) -> Output {
-    use std::io::Write;
     let home = tempfile::tempdir().unwrap();
     let mut command = sealane(home.path());
-    command.args(["inspect", "-"]).args(args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    // Output may fill its pipe before all of the input was read; a wrong file ends it earlier.
-    let feed = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().unwrap();
-    feed.join().unwrap();
+    let output = feed(command.args(["inspect", "-"]).args(args), input);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!said.contains("panicked"), "{said}");
     output

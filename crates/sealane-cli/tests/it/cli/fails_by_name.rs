@@ -87,7 +87,7 @@ fn a_reader_of_the_output_may_go() {
     let mut sub = node.command(&["sub", "a", "--from", "first"]);
     let mut child = sub.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
-    crate::cli::read_line(&mut lines);
+    std::io::BufRead::read_line(&mut lines, &mut String::new()).unwrap();
     drop(lines);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");

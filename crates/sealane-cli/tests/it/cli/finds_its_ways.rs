@@ -13,13 +13,13 @@ use sealane::Value;
 use sealane_frame::{ANNOUNCEMENT_TYPE, FrameKind, GroupTag, Header, HeaderFields, PeerTag};
 use sealane_link::USUAL_MULTICAST_V4;
 use sealane_seal::SenderContext;
+use sealane_testing::{process_memory_kib, until};
 
 use self::field::Field;
 use crate::cli::home::number;
 use crate::cli::writes_json::StatusPage;
 use crate::cli::{json, text};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const BASE: &str = "10.9.0.1";
 const CAR: &str = "10.9.0.2";
 
@@ -28,25 +28,21 @@ fn says_hello(field: &Field, car: usize, base: usize) {
     let echo = field.on(base, || UdpSocket::bind((BASE, 7001)).unwrap());
     let own = field.on(car, || UdpSocket::bind((CAR, 0)).unwrap());
     for socket in [&echo, &own] {
-        socket.set_read_timeout(Some(TURN)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     }
-    let begun = Instant::now();
     let mut got = [0; 64];
-    loop {
+    until("it comes back", || {
         // Without a route the system may refuse it.
         let _ = own.send_to(b"are you there?", (BASE, 7001));
         if let Ok((bytes, from)) = echo.recv_from(&mut got) {
             let _ = echo.send_to(&got[..bytes], from);
         }
-        if let Ok((bytes, _)) = own.recv_from(&mut got) {
+        own.recv_from(&mut got).is_ok_and(|(bytes, _)| {
             assert_eq!(&got[..bytes], b"are you there?");
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "nothing came back");
-    }
+            true
+        })
+    });
 }
-
-const TURN: Duration = Duration::from_millis(100);
 
 pub(super) fn list(of: &Value, name: &str) -> Vec<Value> {
     match of.field(name) {
@@ -69,7 +65,7 @@ fn via(told: &Value, to: u64) -> Option<u64> {
 
 /// Three machines in a row: what the car says comes back, with no neighbour and no route in a file.
 fn line(kinds: [&str; 2]) {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let field = Field::new(&["base", "relay", "car"], &[(0, 1), (1, 2)]);
     field.end("base", BASE, &field.links(0, &kinds[..1]));
     field.relay("relay", &field.links(1, &kinds));
@@ -127,7 +123,7 @@ fn frames_cross_between_radios_and_wires() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_second_way_takes_over_when_a_relay_is_killed_and_it_comes_back() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let names = ["base", "north", "south", "car"];
     let field = Field::new(&names, &[(0, 1), (0, 2), (1, 3), (2, 3)]);
     field.end("base", BASE, &field.links(0, &["udp", "udp"]));
@@ -142,7 +138,7 @@ fn a_second_way_takes_over_when_a_relay_is_killed_and_it_comes_back() {
     let first = via(&told, 0).unwrap();
     let other = 3 - first;
     let begun = Instant::now();
-    machines[first as usize].take().unwrap().kill();
+    drop(machines[first as usize].take());
     says_hello(&field, 3, 0);
     println!("another way within {:?}", begun.elapsed());
     field.told(3, |told| via(told, 0) == Some(other));
@@ -157,7 +153,7 @@ fn a_second_way_takes_over_when_a_relay_is_killed_and_it_comes_back() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_machine_that_was_revoked_is_no_neighbour_any_more() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let names = ["base", "north", "south", "car"];
     let field = Field::new(&names, &[(0, 1), (0, 2), (1, 3), (2, 3)]);
     field.end("base", BASE, &field.links(0, &["udp", "udp"]));
@@ -182,7 +178,7 @@ fn a_machine_that_was_revoked_is_no_neighbour_any_more() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_re_key_travels_over_the_mesh_itself() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let names = ["base", "north", "south", "car"];
     let field = Field::new(&names, &[(0, 1), (0, 2), (1, 3), (2, 3)]);
     field.end("base", BASE, &field.links(0, &["udp", "udp"]));
@@ -211,7 +207,7 @@ fn a_re_key_travels_over_the_mesh_itself() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn two_machines_with_one_key_are_told_by_name() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let field = Field::new(&["base", "relay", "car"], &[(0, 1), (1, 2)]);
     field.end("base", BASE, &field.links(0, &["udp"]));
     field.relay("relay", &field.links(1, &["udp", "udp"]));
@@ -229,7 +225,7 @@ fn two_machines_with_one_key_are_told_by_name() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn ten_thousand_invented_neighbours_fill_no_memory_and_stop_nobody() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let field = Field::new(&["base", "relay", "car"], &[(0, 1), (1, 2)]);
     field.end("base", BASE, &field.links(0, &["udp"]));
     field.relay("relay", &field.links(1, &["udp", "udp"]));
@@ -238,7 +234,8 @@ fn ten_thousand_invented_neighbours_fill_no_memory_and_stop_nobody() {
     let status = field.told(0, |told| via(told, 1) == Some(1));
     let group = status.field("routing").unwrap().field("group").and_then(Value::as_text);
     let group = GroupTag::from_hex(group.unwrap()).unwrap();
-    let before = machines[1].memory_kib();
+    let memory = || process_memory_kib(machines[1].process.id(), "VmRSS:");
+    let before = memory();
     field.on(0, move || invent(group));
     let strangers = |told: &Value| {
         let routing = told.field("routing").unwrap();
@@ -249,7 +246,7 @@ fn ten_thousand_invented_neighbours_fill_no_memory_and_stop_nobody() {
     };
     let told = field.told(1, strangers);
     assert_eq!(list(told.field("routing").unwrap(), "neighbours").len(), 1, "{told:?}");
-    let more = machines[1].memory_kib().saturating_sub(before);
+    let more = memory().saturating_sub(before);
     assert!(more < 8 << 10, "{more} KiB for machines that are not there");
     let car = field.start(2);
     says_hello(&field, 2, 0);

@@ -8,6 +8,7 @@ use sealane_frame::FrameBuf;
 use sealane_group::KeyFolder;
 use sealane_protocol::SealedEnvelope;
 use sealane_seal::{Binding, Class};
+use sealane_testing::copy_folder;
 
 use crate::cli::NodeProcess;
 
@@ -73,8 +74,7 @@ pub(crate) fn fails(node: &NodeProcess, who: &str, args: &[&str], code: i32) -> 
 
 /// Has the folder of somebody copied, as a thief would.
 pub(crate) fn copy(node: &NodeProcess, from: &str, to: &str) {
-    let mut copy = std::process::Command::new("cp");
-    assert!(copy.arg("-a").args([keys(node, from), keys(node, to)]).status().unwrap().success());
+    copy_folder(&keys(node, from), &keys(node, to));
 }
 
 /// Has a member seal a body as it is, past all that the program checks, and publish it.

@@ -1,7 +1,8 @@
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::process::{Command, Stdio};
 
 use sealane::Value;
+use sealane_testing::{TestProcess, until};
 
 use crate::cli::{NodeProcess, json, sealane, text};
 
@@ -95,9 +96,7 @@ fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
         (output.status.code(), said)
     };
     // The node may have read the file when it had the first token alone.
-    while with(&authority, &["stream", "ls"]).0 != Some(0) {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    until("the token is known", || with(&authority, &["stream", "ls"]).0 == Some(0));
     for args in [
         &["group", "publish", "fleet"][..],
         &["pub", &control, "junk"],
@@ -143,18 +142,11 @@ fn whoever_may_publish_everything_gives_no_orders_to_a_group() {
 #[test]
 fn logs_are_json_and_hold_no_body_and_no_token() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = sealane(folder.path())
-        .env("SEALANE_LOG", "debug")
-        .env("SEALANE_LOG_FORMAT", "json")
-        .args(["up", "--json", "--listen", "127.0.0.1:0", "--data"])
-        .arg(folder.path().join("data"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let node = NodeProcess { folder, child, address: text(&json(&line), "address") };
+    let mut up = sealane(folder.path());
+    up.env("SEALANE_LOG", "debug").env("SEALANE_LOG_FORMAT", "json").stderr(Stdio::piped());
+    up.args(["up", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path().join("data"));
+    let (process, line) = TestProcess::started(&mut up);
+    let node = NodeProcess { folder, process, address: text(&json(&line), "address") };
     let secret = make(&node, &["all", "--publish", "**", "--read", "**"]);
     wait_until_guarded(&node);
     let run = |args: &[&str]| {
@@ -166,8 +158,8 @@ fn logs_are_json_and_hold_no_body_and_no_token() {
     // Refusals are logged or not, but never with what was shown.
     node.command(&["pub", "a", "{\"text\":\"zwetschgenknoedel\"}"]).output().unwrap();
     let mut node = node;
-    let mut err = node.child.stderr.take().unwrap();
-    Command::new("kill").arg(node.child.id().to_string()).status().unwrap();
+    let mut err = node.process.child.stderr.take().unwrap();
+    node.process.signal("TERM");
     let mut logged = String::new();
     err.read_to_string(&mut logged).unwrap();
     assert!(logged.lines().filter(|line| line.starts_with('{')).count() > 0, "{logged}");

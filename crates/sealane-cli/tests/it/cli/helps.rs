@@ -143,7 +143,7 @@ fn what_others_call_a_verb_is_understood() {
         ("vault restore", "sealane vault get "),
         ("vault snapshots", "sealane vault ls "),
         ("vault list", "sealane vault ls "),
-        ("vault forget", "sealane vault prune "),
+        ("vault delete 1", "sealane vault forget "),
         ("vault check", "sealane vault verify "),
     ] {
         let words = typed.split(' ').chain(["--help"]);

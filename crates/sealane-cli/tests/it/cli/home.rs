@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use sealane::Value;
+use sealane_testing::copy_folder;
 
 use crate::cli::{feed, json, sealane};
 
@@ -87,8 +88,7 @@ impl Home {
 
     /// Has the folder of somebody copied, as a thief would.
     pub(crate) fn copy(&self, from: &str, to: &str) {
-        let mut copy = Command::new("cp");
-        assert!(copy.arg("-a").args([self.path(from), self.path(to)]).status().unwrap().success());
+        copy_folder(&self.path(from), &self.path(to));
     }
 
     /// Writes what a verb gives into a file, and gives its path.

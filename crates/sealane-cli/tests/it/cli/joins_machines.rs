@@ -6,81 +6,29 @@ mod fits_the_wire;
 mod withstands_storms;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sealane::Value;
 use sealane_frame::{FrameBuf, HeaderFields};
 use sealane_group::KeyFolder;
 use sealane_message::DataType;
 use sealane_seal::{Binding, Class};
+use sealane_testing::{NetSpace, PATIENCE, PacketRecorder, lay_wire, succeed, until};
 
 use crate::cli::home::{Home, number};
-use crate::cli::json;
 use crate::cli::writes_json::StatusPage;
-use crate::crosses_a_blind_hub::net::{self, Net};
+use crate::cli::{Machine, until_status};
+use crate::crosses_a_blind_hub::net::Net;
+use crate::crosses_a_blind_hub::program;
 use crate::crosses_a_blind_hub::search::Needles;
-use crate::crosses_a_blind_hub::wire::Recorder;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const CAR: &str = "10.9.0.2";
 const BASE: &str = "10.9.0.1";
-
-/// One of the three processes.
-struct Machine {
-    child: Child,
-    said: BufReader<std::process::ChildStdout>,
-    started: Value,
-}
-
-impl Machine {
-    fn start(mut command: Command) -> Machine {
-        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        Machine { child, started: json(&line), said }
-    }
-
-    fn stop(mut self) -> Value {
-        self.stop_in_place()
-    }
-
-    fn stop_in_place(&mut self) -> Value {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
-        let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        json(&line)
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Runs something on a thread within a namespace.
-fn within<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    let space = File::open(Path::new("/run/netns").join(name)).unwrap();
-    std::thread::spawn(move || {
-        // Only this thread moves: it ends there.
-        move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-        work()
-    })
-}
 
 /// A text that nobody could guess.
 fn text(bytes: usize, seed: u64) -> Vec<u8> {
@@ -130,12 +78,10 @@ fn configs(home: &Home) {
 }
 
 fn end(home: &Home, net: &Net, side: usize, who: &str) -> Machine {
-    let mut command = net.on_side(side, Path::new(env!("CARGO_BIN_EXE_sealane")));
+    let mut command = net.on_side(side, program());
     command.args(["--json", "mesh", "up", "fleet"]).arg(home.path(&format!("{who}.toml")));
-    Machine::start({
-        command.env("SEALANE_KEYS", home.path(who));
-        command
-    })
+    command.env("SEALANE_KEYS", home.path(who));
+    Machine::start(command)
 }
 
 /// A server that gives back whatever it is sent over one connection after the other.
@@ -174,18 +120,17 @@ struct Row {
     net: Net,
     home: Home,
     relay: Machine,
-    recorder: Recorder,
+    recorder: PacketRecorder,
 }
 
 impl Row {
     fn new() -> Row {
-        net::require();
         let net = Net::make();
         let home = Home::fleet(&[], &["base", "car"]);
         home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
         configs(&home);
-        let recorder = Recorder::start(net.hub());
-        let mut command = net.on_hub(Path::new(env!("CARGO_BIN_EXE_sealane")));
+        let recorder = PacketRecorder::start(net.hub());
+        let mut command = net.on_hub(program());
         command.args(["--json", "relay"]).arg(home.path("relay.toml"));
         let relay = Machine::start(command);
         Row { net, home, relay, recorder }
@@ -196,41 +141,45 @@ impl Row {
     }
 
     /// The status of that side's end, as soon as the condition holds.
+    #[track_caller]
     fn told(&self, side: usize, who: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let asked = || self.net.on_side(side, Path::new(env!("CARGO_BIN_EXE_sealane")));
-        self.told_to(asked, who, is_so)
+        self.told_to(self.net.on_side(side, program()), who, is_so)
     }
 
     /// The status of the relay, as soon as the condition holds.
+    #[track_caller]
     fn told_by_relay(&self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let asked = || self.net.on_hub(Path::new(env!("CARGO_BIN_EXE_sealane")));
-        self.told_to(asked, "relay", is_so)
+        self.told_to(self.net.on_hub(program()), "relay", is_so)
     }
 
-    fn told_to(
-        &self,
-        asked: impl Fn() -> Command,
-        who: &str,
-        is_so: impl Fn(&Value) -> bool,
-    ) -> Value {
-        let begun = Instant::now();
-        loop {
-            let mut asked = asked();
-            asked.args(["--json", "mesh", "status"]).arg(self.home.path(&format!("{who}.toml")));
-            let output = asked.output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            let told = json(&String::from_utf8(output.stdout).unwrap());
-            if is_so(&told) {
-                return told;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{told:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+    #[track_caller]
+    fn told_to(&self, mut ask: Command, who: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        ask.args(["--json", "mesh", "status"]).arg(self.home.path(&format!("{who}.toml")));
+        until_status(&mut ask, is_so)
     }
 
     /// On the machine of that side.
     fn on<T: Send + 'static>(&self, side: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
-        within(self.net.side(side), work).join().unwrap()
+        self.net.side(side).on(work)
+    }
+
+    /// A server at the base that gives back what is sent to it, until nothing is.
+    fn echo(&self) -> JoinHandle<()> {
+        let listener = self.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
+        std::thread::spawn(move || echo(&listener))
+    }
+
+    /// Has the car send a text to that server, and demands that it comes back.
+    fn echoes(&self, sent: &[u8]) {
+        let said = sent.to_vec();
+        let got = self.on(0, move || there_and_back(said));
+        assert!(got == sent, "{} bytes came back", got.len());
+    }
+
+    /// Ends that server.
+    fn end_echo(&self, server: JoinHandle<()>) {
+        self.on(0, || there_and_back(Vec::new()));
+        server.join().unwrap();
     }
 
     /// Ends the relay, and looks for what was said on its wires.
@@ -244,7 +193,7 @@ impl Row {
             let bytes = std::fs::read(self.home.path(who).join("identity")).unwrap();
             needles.add(who, &bytes);
         }
-        let packets = self.recorder.finish().packets;
+        let packets = self.recorder.finish();
         let bytes: usize = packets.iter().map(Vec::len).sum();
         assert!(bytes as u64 > 2 * carried, "{bytes} bytes recorded on two wires");
         for packet in &packets {
@@ -257,25 +206,20 @@ impl Row {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     let (car, base) = (row.end(0, "car"), row.end(1, "base"));
     assert_eq!(number(&car.started, "mtu"), 1500 - 28 - 89);
-    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
-    let server = std::thread::spawn(move || echo(&listener));
+    let server = row.echo();
     let long = text(1 << 20, 7);
-    let sent = long.clone();
-    let got = row.on(0, move || there_and_back(sent));
-    assert!(got == long, "{} bytes came back", got.len());
+    row.echoes(&long);
 
     // A car that is killed goes on.
     drop(car);
     let car = row.end(0, "car");
     let short = text(5000, 8);
-    let sent = short.clone();
     let begun = Instant::now();
-    let got = row.on(0, move || there_and_back(sent));
-    assert!(got == short, "{} bytes came back", got.len());
+    row.echoes(&short);
     println!("after a kill it went on within {:?}", begun.elapsed());
 
     // A datagram to nobody goes nowhere, and other datagrams arrive.
@@ -291,8 +235,7 @@ fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
     let mut got = [0; 500];
     let length = socket.recv(&mut got).unwrap();
     assert_eq!(got[..length], word);
-    row.on(0, || there_and_back(Vec::new()));
-    server.join().unwrap();
+    row.end_echo(server);
 
     let dropped = |said: &Value, why| said.field("dropped").and_then(|all| all.field(why)).cloned();
     let (car, base) = (car.stop(), base.stop());
@@ -306,7 +249,7 @@ fn two_machines_talk_by_tcp_and_udp_through_one_that_holds_no_key() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn ends_with_interfaces_of_all_kinds_talk_to_each_other() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     for (who, kind) in [("car", "kind = \"tap\""), ("base", "offload = false")] {
         let path = row.home.path(&format!("{who}.toml"));
@@ -314,14 +257,10 @@ fn ends_with_interfaces_of_all_kinds_talk_to_each_other() {
         std::fs::write(path, config.replace("[mesh]\n", &format!("[mesh]\n{kind}\n"))).unwrap();
     }
     let (car, base) = (row.end(0, "car"), row.end(1, "base"));
-    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
-    let server = std::thread::spawn(move || echo(&listener));
+    let server = row.echo();
     let long = text(2 << 20, 11);
-    let sent = long.clone();
-    let got = row.on(0, move || there_and_back(sent));
-    assert!(got == long, "{} bytes came back", got.len());
-    row.on(0, || there_and_back(Vec::new()));
-    server.join().unwrap();
+    row.echoes(&long);
+    row.end_echo(server);
     let dropped = car.stop().field("dropped").and_then(|all| all.field("link_fault")).cloned();
     assert_eq!(dropped, None, "the machine's own address is known");
     drop(base);
@@ -341,7 +280,7 @@ fn packet(from: [u8; 4]) -> Vec<u8> {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_member_speaks_for_no_address_but_its_own_and_for_each_packet_once() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     let base = row.end(1, "base");
     let member = |who| KeyFolder::open(&row.home.path(who), None).unwrap().group("fleet").unwrap();
@@ -382,7 +321,7 @@ fn a_member_speaks_for_no_address_but_its_own_and_for_each_packet_once() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn an_end_knows_who_comes_and_goes_without_a_signal() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     let config = std::fs::read_to_string(row.home.path("base.toml")).unwrap();
     let config = format!("{config}[[mesh.member]]\nslot = 2\nprefixes = [\"10.9.0.3/32\"]\n");
@@ -415,19 +354,13 @@ fn an_end_knows_who_comes_and_goes_without_a_signal() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_wire_that_vanishes_and_returns_is_used_again() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     let (car, base) = (row.end(0, "car"), row.end(1, "base"));
-    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
-    let server = std::thread::spawn(move || echo(&listener));
+    let server = row.echo();
     let sent = text(5000, 3);
-    let said = sent.clone();
-    assert!(row.on(0, move || there_and_back(said)) == sent);
-    let wire = |state: &str| {
-        let mut ip = row.net.on_side(0, Path::new("ip"));
-        assert!(ip.args(["link", "set", "wire1", state]).status().unwrap().success());
-    };
-    wire("down");
+    row.echoes(&sent);
+    row.net.side(0).ip("link set wire1 down");
     let faults = |told: &Value| match told.field("dropped") {
         Some(Value::Array(all)) => {
             all.iter().any(|one| one.field("reason").and_then(Value::as_text) == Some("link_fault"))
@@ -435,10 +368,8 @@ fn a_wire_that_vanishes_and_returns_is_used_again() {
         _ => false,
     };
     row.told(0, "car", faults);
-    wire("up");
-    let said = sent.clone();
-    assert!(row.on(0, move || there_and_back(said)) == sent);
-    row.on(0, || there_and_back(Vec::new()));
-    server.join().unwrap();
+    row.net.side(0).ip("link set wire1 up");
+    row.echoes(&sent);
+    row.end_echo(server);
     drop((car.stop(), base.stop()));
 }

@@ -8,8 +8,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use sealane::{Client, Codec};
+use sealane_testing::TestProcess;
 
-use crate::cli::{json, read_line, sealane, text};
+use crate::cli::{json, sealane, text};
 
 const HOUR: Duration = Duration::from_secs(2);
 const BATCH: usize = 100;
@@ -41,17 +42,11 @@ async fn a_day_of_retention_leaves_disk_and_memory_flat() {
     let hours: usize = std::env::var("SEALANE_HOURS").map_or(9, |text| text.parse().unwrap());
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
-    let mut node = sealane(home.path())
-        .args(["up", "--json", "--level", "os", "--listen", "127.0.0.1:0", "--data"])
-        .arg(&data)
-        .env("LD_PRELOAD", library)
-        .env("FAKETIME", "+0 x1800")
-        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let line = read_line(&mut std::io::BufReader::new(node.stdout.take().unwrap()));
+    let mut up = sealane(home.path());
+    up.args(["up", "--json", "--level", "os", "--listen", "127.0.0.1:0", "--data"]).arg(&data);
+    up.env("LD_PRELOAD", library).env("FAKETIME", "+0 x1800");
+    up.stderr(Stdio::null());
+    let (mut node, line) = TestProcess::started(&mut up);
     let client = Client::connect(&text(&json(&line), "address")).unwrap();
     client.configure("day").max_age(Duration::from_secs(3600)).await.unwrap();
     let body = format!(r#"{{"data":"{}"}}"#, "x".repeat(BODY_BYTES));
@@ -75,8 +70,7 @@ async fn a_day_of_retention_leaves_disk_and_memory_flat() {
         );
         seen.push((disk, memory, state));
     }
-    node.kill().unwrap();
-    node.wait().unwrap();
+    node.kill();
     let (.., last) = seen.last().unwrap();
     let in_an_hour = u64::from(BATCHES) * BATCH as u64;
     assert_eq!(last.next, hours as u64 * in_an_hour);

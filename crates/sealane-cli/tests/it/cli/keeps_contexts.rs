@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::cli::{NodeProcess, json, sealane, text};
+use sealane_testing::TestProcess;
 
 fn run(home: &Path, args: &[&str]) -> Output {
     sealane(home).args(args).output().unwrap()
@@ -133,12 +134,11 @@ fn a_self_signed_certificate_is_trusted_by_a_context() {
     assert_eq!(Path::new(&key).metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let mut up = sealane(home);
     up.args(["up", "--json", "--listen", "127.0.0.1:0", "--data"]).arg(home.join("data"));
-    up.args(["--tls-cert", &certificate, "--tls-key", &key]).stdout(std::process::Stdio::piped());
-    let mut child = up.spawn().unwrap();
-    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-    let address = text(&json(&crate::cli::read_line(&mut out)), "address");
+    up.args(["--tls-cert", &certificate, "--tls-key", &key]);
+    let (process, line) = TestProcess::started(&mut up);
+    let address = text(&json(&line), "address");
     let port = address.rsplit(':').next().unwrap().to_owned();
-    let node = NodeProcess { folder, child, address };
+    let node = NodeProcess { folder, process, address };
     let home = node.home();
     let server = format!("https://localhost:{port}");
     let add = ["context", "add", "own", "--server", &server, "--ca", &certificate, "--use"];

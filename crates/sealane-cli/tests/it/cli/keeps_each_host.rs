@@ -214,7 +214,7 @@ fn words_of_others_mean_the_same() {
     home.run(&["forget", "--keep-last", "1"]);
     assert_eq!(left(&home), [2]);
     let help = home.run(&["--help"]);
-    for word in ["backup", "restore ", "snapshots ", "check ", "forget"] {
+    for word in ["backup", "restore ", "snapshots ", "check ", "delete"] {
         assert!(!help.lines().any(|line| line.trim_start().starts_with(word)), "{word}: {help}");
     }
     // Where `restore` lacks a word it says which, and a slip of the fingers is sent to it, too.

@@ -118,8 +118,7 @@ fn an_interrupt_ends_reading_and_keeps_what_was_acknowledged() {
     node.run(&["pub", "a", "1"]);
     let mut follow = node.follow(&["sub", "a", "--consumer", "c"]);
     assert_eq!(json(&follow.line()).field("data"), Some(&1_u64.into()));
-    let pid = follow.child.id().to_string();
-    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    follow.signal("INT");
     assert_eq!(follow.rest(), "");
     let state = json(&node.run(&["stream", "info", "a", "--json"]));
     let Some(Value::Array(consumers)) = state.field("consumers") else { panic!("{state:?}") };

@@ -48,15 +48,14 @@ fn a_backup_of_a_running_node_becomes_a_node_with_the_same_messages_and_tokens()
     let twice = sealane(&node.home()).args(["restore", &copy, "--data", &again]).output().unwrap();
     assert_eq!(twice.status.code(), Some(2), "{twice:?}");
 
-    let (mut child, address) = NodeProcess::spawn_on(&node.home(), &again, "127.0.0.1:0");
+    let (mut process, address) = NodeProcess::spawn_on(&node.home(), &again, "127.0.0.1:0");
     let mut sub = sealane(&node.home());
     sub.env("SEALANE_SERVER", &address).args(["--json", "sub", "fleet/7"]);
     sub.args(["--from", "first", "-n", "20"]);
     // It asks for the token that the first node was given.
     assert_eq!(sub.output().unwrap().status.code(), Some(4));
     let read = sub.env("SEALANE_TOKEN", token.trim()).output().unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    process.kill();
     let read = String::from_utf8(read.stdout).unwrap();
     assert_eq!(read.lines().count(), 20, "{read}");
     assert!(read.lines().last().unwrap().contains(r#""n":19"#), "{read}");

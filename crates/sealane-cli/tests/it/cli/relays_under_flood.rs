@@ -4,12 +4,13 @@
 
 use std::fmt::Write;
 use std::net::UdpSocket;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sealane_frame::{ANNOUNCEMENT_TYPE, FrameKind, GroupTag, Header, HeaderFields, PeerTag};
 use sealane_seal::{Announcement, Class, SenderContext};
+use sealane_testing::{process_memory_kib, until};
 
-use super::relays_without_keys::{RelayProcess, host};
+use super::relays_without_keys::{host, start_relay};
 use crate::cli::home::{Home, number};
 
 const LINKS: u8 = 4;
@@ -17,7 +18,6 @@ const NEIGHBOURS: u8 = 64;
 const STRANGERS: u8 = 4;
 const ROUNDS: u16 = 60;
 const MEMBERS: u16 = 1000;
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The memory that a relay may take, whatever comes.
 const MEMORY_KIB: u64 = 32 << 10;
 const RELAY: PeerTag = PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]);
@@ -125,12 +125,6 @@ fn round(from: u8, round: u16) -> Vec<Vec<u8>> {
     units
 }
 
-pub(super) fn memory_kib(id: u32, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.split_whitespace().next().unwrap().parse().unwrap()
-}
-
 #[test]
 fn a_flood_from_all_neighbours_takes_bounded_memory_and_frames_go_on() {
     let home = Home::new();
@@ -139,8 +133,8 @@ fn a_flood_from_all_neighbours_takes_bounded_memory_and_frames_go_on() {
     write_files(&home, &sockets);
     let strangers: Vec<_> =
         (0..STRANGERS).map(|_| UdpSocket::bind((host(21), 0)).unwrap()).collect();
-    let relay = RelayProcess::start_with(&home, "relay.toml", &[]);
-    let id = relay.child.id();
+    let relay = start_relay(&home, "relay.toml", &[]);
+    let id = relay.process.id();
     let mut most_kib = 0;
     for turn in 0..ROUNDS {
         for (from, socket) in (0..).zip(sockets.iter().chain(&strangers)) {
@@ -150,21 +144,17 @@ fn a_flood_from_all_neighbours_takes_bounded_memory_and_frames_go_on() {
             }
         }
         // Pages of the program's file are not the relay's: a debug build has many.
-        most_kib = most_kib.max(memory_kib(id, "RssAnon:"));
+        most_kib = most_kib.max(process_memory_kib(id, "RssAnon:"));
     }
     let true_frame = frame(2, 5, plain(member(9)), 40, u64::MAX >> 1);
-    let begun = Instant::now();
     sockets[1].set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut unit = vec![0; 1 << 16];
-    loop {
-        assert!(begun.elapsed() < PATIENCE, "no frame went on");
+    until("a frame goes on", || {
         sockets[2].send_to(&true_frame, link(2 % LINKS)).unwrap();
         let came = sockets[1].recv(&mut unit).ok();
-        if came.is_some_and(|length| unit[..length].get(17..) == Some(&true_frame[17..])) {
-            break;
-        }
-    }
-    most_kib = most_kib.max(memory_kib(id, "RssAnon:"));
+        came.is_some_and(|length| unit[..length].get(17..) == Some(&true_frame[17..]))
+    });
+    most_kib = most_kib.max(process_memory_kib(id, "RssAnon:"));
     println!("a relay under flood took {most_kib} KiB");
     assert!(most_kib < MEMORY_KIB, "{most_kib} KiB");
     let said = relay.stop();

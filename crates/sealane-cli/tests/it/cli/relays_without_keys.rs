@@ -1,72 +1,29 @@
 //! Members talk over two relays, which hold their tags and nothing else.
 
-use std::io::BufReader;
-use std::net::{TcpListener, UdpSocket};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::UdpSocket;
+use std::process::Stdio;
+use std::time::Duration;
 
 use sealane::Value;
 use sealane_frame::{FrameBuf, HEADER_BYTES, HeaderFields, PeerTag};
 use sealane_group::{GroupMember, KeyFolder};
 use sealane_seal::{Binding, Class};
+use sealane_testing::free_address;
+pub(super) use sealane_testing::numbered_host as host;
 
 use crate::cli::home::{Home, number};
-use crate::cli::{json, read_line, sealane, text};
+use crate::cli::{Machine, sealane, text, until_status};
 
-/// A relay's process; it goes with its test.
-pub(super) struct RelayProcess {
-    pub(super) child: Child,
-    started: Value,
-}
-
-impl RelayProcess {
-    fn start(home: &Home, config: &str) -> RelayProcess {
-        Self::start_with(home, config, &[])
-    }
-
-    pub(super) fn start_with(home: &Home, config: &str, args: &[&str]) -> RelayProcess {
-        let mut child = sealane(home.folder())
-            .args(["--json", "relay"])
-            .arg(home.path(config))
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let line = read_line(&mut BufReader::new(child.stdout.as_mut().unwrap()));
-        RelayProcess { child, started: json(&line) }
-    }
-
-    pub(super) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
-    }
-
-    /// Its final output.
-    pub(super) fn stop(mut self) -> Value {
-        self.signal("TERM");
-        let line = read_line(&mut BufReader::new(self.child.stdout.take().unwrap()));
-        assert!(self.child.wait().unwrap().success());
-        json(&line)
-    }
-}
-
-impl Drop for RelayProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The process of a relay.
+pub(super) fn start_relay(home: &Home, config: &str, args: &[&str]) -> Machine {
+    let mut command = sealane(home.folder());
+    command.args(["--json", "relay"]).arg(home.path(config)).args(args).stderr(Stdio::null());
+    Machine::start(command)
 }
 
 /// The tag of a relay that is nobody's.
 fn relay_tag(number: u8) -> String {
     format!("b10000000000000{number}")
-}
-
-/// A host of the loopback network that no other process has.
-pub(super) fn host(number: u8) -> String {
-    let process = std::process::id();
-    format!("127.{}.{}.{number}", 1 + process % 250, 1 + process / 250 % 250)
 }
 
 /// The configuration of a relay between a neighbour for slot 1 and one for the rest.
@@ -133,13 +90,13 @@ fn members_talk_over_relays_that_hold_their_tags_and_nothing_else() {
     let slot = |slot: &str| format!("slot {slot}");
     let first = config(1, (&slot("1"), &address(&at_car)), (&relay_tag(2), &relay(2)));
     let second = config(2, (&relay_tag(1), &relay(1)), (&slot("0"), &address(&at_base)));
-    let page = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let page = free_address();
     let first = format!("status = \"{page}\"\n{first}");
     for name in ["first.toml", "asked.toml"] {
         std::fs::write(home.path(name), &first).unwrap();
     }
     std::fs::write(home.path("second.toml"), second).unwrap();
-    let [one, two] = ["first.toml", "second.toml"].map(|name| RelayProcess::start(&home, name));
+    let [one, two] = ["first.toml", "second.toml"].map(|name| start_relay(&home, name, &[]));
     // Relays ask each other at their start: who asks later is told the announcement again.
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(text(&one.started, "tag"), relay_tag(1));
@@ -191,33 +148,25 @@ fn members_talk_over_relays_that_hold_their_tags_and_nothing_else() {
 }
 
 /// Wrong configurations change nothing, and right ones do: a neighbour of one frame a second.
-fn read_again(home: &Home, relay: &RelayProcess, config: &str, goes_on: impl FnOnce()) {
+fn read_again(home: &Home, relay: &Machine, config: &str, goes_on: impl FnOnce()) {
     std::fs::write(home.path("first.toml"), "version = 1").unwrap();
-    relay.signal("HUP");
+    relay.process.signal("HUP");
     let reloads =
         |what: &'static str| move |told: &Value| number(told.field("reloads").unwrap(), what) == 1;
     wait_until_told(home, reloads("refused"));
     goes_on();
     let slower = config.replacen("address", "frames_per_second = 1\naddress", 1);
     std::fs::write(home.path("first.toml"), slower).unwrap();
-    relay.signal("HUP");
+    relay.process.signal("HUP");
     wait_until_told(home, reloads("taken"));
 }
 
 /// Waits until the first relay tells that of itself.
+#[track_caller]
 fn wait_until_told(home: &Home, is_so: impl Fn(&Value) -> bool) {
-    let begun = Instant::now();
-    loop {
-        let mut status = sealane(home.folder());
-        let output =
-            status.args(["--json", "mesh", "status"]).arg(home.path("asked.toml")).output();
-        let told = json(&String::from_utf8(output.unwrap().stdout).unwrap());
-        if is_so(&told) {
-            return;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{told:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut status = sealane(home.folder());
+    status.args(["--json", "mesh", "status"]).arg(home.path("asked.toml"));
+    until_status(&mut status, is_so);
 }
 
 fn car_slot(car: &GroupMember) -> sealane_seal::Slot {

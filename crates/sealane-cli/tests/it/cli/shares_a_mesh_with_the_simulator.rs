@@ -7,17 +7,15 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use sealane::Value;
+use sealane_testing::require_namespaces;
 
 use super::finds_its_ways::list;
 use crate::cli::home::number;
 use crate::cli::{json, text};
-use crate::crosses_a_blind_hub::net;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_sealane");
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A machine that finds its ways over the simulated road.
 const ROAD: &str = "version = 1\nstatus = \"127.0.0.1:9191\"\n[[link]]\nname = \"road\"\n\
@@ -81,7 +79,7 @@ struct Live {
 
 impl Live {
     fn start() -> Live {
-        net::require();
+        require_namespaces();
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
         write("live.toml", &scenario()).unwrap();
@@ -124,15 +122,14 @@ impl Live {
     }
 
     fn waits<T>(&self, what: &str, mut until: impl FnMut() -> Option<T>) -> T {
-        let begun = Instant::now();
-        loop {
-            if let Some(found) = until() {
-                return found;
-            }
+        let mut found = None;
+        sealane_testing::until(what, || {
             let is_over = self.run.as_ref().is_some_and(JoinHandle::is_finished);
-            assert!(begun.elapsed() < PATIENCE && !is_over, "{what}: not so; {}", self.logs());
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            assert!(!is_over, "{what}: not so; {}", self.logs());
+            found = until();
+            found.is_some()
+        });
+        found.unwrap()
     }
 
     fn logs(&self) -> String {
@@ -160,7 +157,7 @@ impl Drop for Live {
 #[test]
 #[ignore = "lab: needs root (network namespaces) and Python 3"]
 fn what_processes_say_crosses_simulated_relays_and_a_gateway_hears_a_radio() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let live = Live::start();
     let ping = ["python3", "-c", PING, "10.9.0.2"];
     live.waits("the base answers the car", || live.on("car", &ping).status.success().then_some(()));

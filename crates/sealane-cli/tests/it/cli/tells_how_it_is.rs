@@ -1,23 +1,21 @@
 //! A relay tells what it does: to `sealane mesh status`, to Prometheus, and into a capture.
 
-use std::io::{BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::process::Stdio;
 
 use sealane::Value;
+use sealane_testing::{PATIENCE, TestProcess, free_address, succeed};
 
-use super::relays_without_keys::{RelayProcess, config, host};
+use super::relays_without_keys::{config, host, start_relay};
 use super::writes_json::StatusPage;
 use crate::cli::home::{Home, number};
-use crate::cli::{json, read_line, sealane, text};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::cli::{Machine, json, sealane, text, until_status};
 
 /// A relay with a page, and its home.
 struct RelayStatusReport {
     home: Home,
-    relay: RelayProcess,
+    relay: Machine,
     config: String,
     page: String,
 }
@@ -26,37 +24,26 @@ impl RelayStatusReport {
     fn start() -> RelayStatusReport {
         let home = Home::fleet(&[], &["base", "car"]);
         home.file("fleet.card", "base", &["group", "relay-card", "fleet"]);
-        let page = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let page = free_address().to_string();
         let address = format!("{}:9", host(5));
         let config = config(4, ("slot 1", &address), ("slot 0", "127.0.0.1:2"));
         let config = format!("status = \"{page}\"\n{config}");
         std::fs::write(home.path("relay.toml"), &config).unwrap();
         let capture = home.path("relay.pcap").display().to_string();
-        let relay = RelayProcess::start_with(&home, "relay.toml", &["--capture", &capture]);
+        let relay = start_relay(&home, "relay.toml", &["--capture", &capture]);
         RelayStatusReport { home, relay, config, page }
     }
 
     fn status(&self, args: &[&str]) -> String {
-        let output = sealane(self.home.folder())
-            .args(["mesh", "status"])
-            .arg(self.home.path("relay.toml"))
-            .args(args)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        let mut status = sealane(self.home.folder());
+        succeed(status.args(["mesh", "status"]).arg(self.home.path("relay.toml")).args(args))
     }
 
-    fn wait_until(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
-        let begun = Instant::now();
-        loop {
-            let status = json(&self.status(&["--json"]));
-            if is_so(&status) {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "not so: {what}: {status:?}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+    #[track_caller]
+    fn wait_until(&self, is_so: impl Fn(&Value) -> bool) {
+        let mut status = sealane(self.home.folder());
+        status.args(["--json", "mesh", "status"]).arg(self.home.path("relay.toml"));
+        until_status(&mut status, is_so);
     }
 
     /// The answer of the page to a request.
@@ -76,7 +63,7 @@ fn a_relay_tells_what_it_carries_and_what_became_of_its_configuration() {
     let told = RelayStatusReport::start();
     let stranger = UdpSocket::bind((host(6), 0)).unwrap();
     stranger.send_to(b"junk", format!("{}:9190", host(4))).unwrap();
-    told.wait_until("a stranger", |status| {
+    told.wait_until(|status| {
         let dropped = status.field("dropped").cloned();
         matches!(dropped, Some(Value::Array(all)) if all.len() == 1)
     });
@@ -99,25 +86,23 @@ fn a_relay_tells_what_it_carries_and_what_became_of_its_configuration() {
     let of = |status: &Value, name: &str| number(status.field("reloads").unwrap(), name);
     std::fs::write(told.home.path("relay.toml"), told.config.replace("via = \"b\"", "via = \"c\""))
         .unwrap();
-    told.relay.signal("HUP");
-    told.wait_until("refused", |status| of(status, "refused") == 1);
+    told.relay.process.signal("HUP");
+    told.wait_until(|status| of(status, "refused") == 1);
     let said = json(&told.status(&["--json"]));
     let last = said.field("reloads").and_then(|all| all.field("last")).unwrap();
     assert!(text(last, "refusal").contains("`c`"), "{last:?}");
     StatusPage::read().compare("mesh status CONFIG", &told.status(&["--json"]));
     std::fs::write(told.home.path("relay.toml"), &told.config).unwrap();
-    told.relay.signal("HUP");
-    told.wait_until("taken", |status| of(status, "taken") == 1);
+    told.relay.process.signal("HUP");
+    told.wait_until(|status| of(status, "taken") == 1);
 
     // The sent and received units are in the capture.
     let RelayStatusReport { home, relay, .. } = told;
     relay.stop();
-    let inspected = sealane(home.folder())
-        .args(["--json", "inspect"])
-        .arg(home.path("relay.pcap"))
-        .output()
-        .unwrap();
-    let inspected = String::from_utf8(inspected.stdout).unwrap();
+    let mut inspect = sealane(home.folder());
+    // It fails, since the words of the stranger are no frame.
+    let inspected = inspect.args(["--json", "inspect"]).arg(home.path("relay.pcap")).output();
+    let inspected = String::from_utf8(inspected.unwrap().stdout).unwrap();
     assert!(inspected.contains(&format!("{}:9190", host(4))), "{inspected}");
 }
 
@@ -128,7 +113,7 @@ fn a_status_that_nobody_tells_is_named() {
     let file = home.path("relay.toml").display().to_string();
     std::fs::write(home.path("relay.toml"), &config).unwrap();
     assert_eq!(home.fails("base", &["mesh", "status", &file]), (2, "SL-LINK-02".to_owned()));
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = free_address();
     std::fs::write(home.path("relay.toml"), format!("status = \"{free}\"\n{config}")).unwrap();
     assert_eq!(home.fails("base", &["mesh", "status", &file]), (3, "SL-LINK-08".to_owned()));
     std::fs::write(home.path("relay.toml"), format!("status = \"0.0.0.0:1\"\n{config}")).unwrap();
@@ -146,11 +131,10 @@ fn a_relay_logs_what_was_asked_for_in_the_form_that_was_asked_for() {
         let mut relay = sealane(home.folder());
         relay.args(["--json", "relay"]).arg(home.path("relay.toml"));
         relay.env("SEALANE_LOG", level).env("SEALANE_LOG_FORMAT", "json");
-        let mut relay = relay.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        read_line(&mut BufReader::new(relay.stdout.as_mut().unwrap()));
-        let id = relay.id().to_string();
-        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
-        let said = String::from_utf8(relay.wait_with_output().unwrap().stderr).unwrap();
+        let (mut relay, _) = TestProcess::started(relay.stderr(Stdio::piped()));
+        assert!(relay.stop().success());
+        let mut said = String::new();
+        relay.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         let told = said.lines().find(|line| line.contains("links are open"));
         assert_eq!(told.is_some(), is_told, "{level}: {said}");
         let target = told.map(|line| text(&json(line), "target"));

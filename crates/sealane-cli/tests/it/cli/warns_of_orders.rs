@@ -1,12 +1,12 @@
 //! The behaviour of members, and their warnings, when orders or heartbeats are held back. The tests
 //! also cover the shown sender and time of a message.
 
-use std::io::BufRead;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane::{DataType, Value};
 use sealane_seal::Class;
+use sealane_testing::{TestProcess, until};
 
 use super::fleet::{
     copy, fails, first_line_of_errors, fleet, fleet_with, keys, output, run, said, seal_by_hand,
@@ -113,21 +113,18 @@ fn heartbeats_go_on_until_they_are_ended_and_only_the_authority_gives_them() {
     let refused = fails(&node, "car", &["group", "beat", "fleet"], 1);
     assert!(refused.starts_with("sealane: error: ") && refused.contains("[SL-GROUP-20]"));
     let mut beating = node.command(&["group", "beat", "fleet", "--every", "50ms", "--json"]);
-    beating.env("SEALANE_KEYS", keys(&node, "base")).stdout(Stdio::piped());
-    let mut beating = beating.spawn().unwrap();
+    let mut beating = TestProcess::start(beating.env("SEALANE_KEYS", keys(&node, "base")));
     for _ in 0..2 {
         let wanted = stands(&node) + 3;
-        while stands(&node) < wanted {
-            assert!(beating.try_wait().unwrap().is_none(), "it ended by itself");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("three more came", || {
+            assert!(beating.child.try_wait().unwrap().is_none(), "it ended by itself");
+            stands(&node) >= wanted
+        });
         // A hub that comes back is told again.
         node.kill_and_restart();
     }
-    Command::new("kill").args(["-INT", &beating.id().to_string()]).status().unwrap();
-    let output = beating.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let written = json(output.stdout.lines().next().unwrap().unwrap().as_str());
+    beating.signal("INT");
+    let written = json(beating.rest().lines().next().unwrap());
     let count = written.field("published").and_then(Value::as_u64).unwrap();
     assert_eq!(text(&written, "stream"), control);
     // Heartbeats that the hub stored and could not acknowledge any more were not counted.

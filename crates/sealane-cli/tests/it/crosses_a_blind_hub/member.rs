@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sealane::{Codec, Pattern, Value};
 use sealane_node::access::{TokenFile, TokenRights};
+use sealane_testing::{TestProcess, files_below, json_text};
 
 use super::net::{Net, PORT, token};
 use super::program;
@@ -108,10 +109,9 @@ impl<'n> Member<'n> {
     /// Every file of the key folder that holds anything secret: orders are published, and counters
     /// and places in control streams are numbers and times that the hub has, too.
     pub(crate) fn key_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let mut files = Vec::new();
-        walk(&self.keys(), &mut |path, content| {
-            files.push((path.strip_prefix(self.keys()).unwrap().to_owned(), content));
-        });
+        let relative = |path: PathBuf| path.strip_prefix(self.keys()).unwrap().to_owned();
+        let files = files_below(&self.keys()).into_iter();
+        let mut files: Vec<_> = files.map(|(path, content)| (relative(path), content)).collect();
         let is_open = |path: &Path| {
             path.iter().any(|part| part == "orders" || part == "counters" || part == "control")
         };
@@ -131,7 +131,7 @@ impl<'n> Member<'n> {
 
 /// The hub, on a machine between the others.
 pub(crate) struct Hub {
-    child: Child,
+    process: TestProcess,
     data: tempfile::TempDir,
 }
 
@@ -142,47 +142,29 @@ impl Hub {
         let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
         let rights = TokenRights { read, publish, manage, orders, observe: false };
         TokenFile::add(data.path(), "members", &token(), rights, None).unwrap();
-        Hub { child: spawn(net, data.path()), data }
+        Hub { process: spawn(net, data.path()), data }
     }
 
     /// SIGKILL, and the same again over the same data.
     pub(crate) fn kill_and_restart(&mut self, net: &Net) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.child = spawn(net, self.data.path());
+        self.process.kill();
+        self.process = spawn(net, self.data.path());
     }
 
     /// All that it stores, as it lies on the disk.
     pub(crate) fn files(&self) -> Vec<Vec<u8>> {
-        let mut files = Vec::new();
-        walk(self.data.path(), &mut |_, content| files.push(content));
-        files
+        files_below(self.data.path()).into_values().collect()
     }
 }
 
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn(net: &Net, data: &Path) -> Child {
+fn spawn(net: &Net, data: &Path) -> TestProcess {
     let mut command = net.on_hub(program());
     let listen = format!("0.0.0.0:{PORT}");
     let args = ["--json", "up", "--listen", &listen, "--data"];
-    command.args(args).arg(data).env("HOME", data);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(text(&line, "level"), "disk");
-    child
-}
-
-fn text(line: &str, name: &str) -> String {
-    let value = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
-    value.field(name).and_then(Value::as_text).unwrap_or_else(|| panic!("{line}")).to_owned()
+    command.args(args).arg(data).env("HOME", data).stderr(Stdio::null());
+    let (process, line) = TestProcess::started(&mut command);
+    assert_eq!(json_text(&line, "level"), "disk");
+    process
 }
 
 /// The published body, from a line that another member reads.
@@ -190,14 +172,4 @@ fn body(line: &str) -> String {
     let value = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
     let data = value.field("envelope").and_then(|envelope| envelope.field("data"));
     data.and_then(Value::as_text).unwrap_or_else(|| panic!("{line}")).to_owned()
-}
-
-fn walk(folder: &Path, each: &mut dyn FnMut(&Path, Vec<u8>)) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => walk(&path, each),
-            false => each(&path, std::fs::read(&path).unwrap()),
-        }
-    }
 }

@@ -1,29 +1,6 @@
-//! Every byte that crosses the wires of a namespace, recorded by a packet socket, and the streams
-//! of its TCP connections put together again.
+//! The streams of recorded TCP connections, put together again.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
-
-use rustix::net::{
-    AddressFamily, RecvFlags, SocketFlags, SocketType, eth, recv, socket_with, sockopt,
-};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-
-/// Bytes of a packet, at most: a virtual wire carries what the kernel has not cut yet.
-const PACKET_BYTES: usize = 128 << 10;
-/// The bytes that may wait to be recorded.
-const QUEUE_BYTES: usize = 64 << 20;
-
-/// A recorder at work.
-pub(crate) struct Recorder {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Vec<u8>>>,
-}
 
 /// The recorded traffic.
 pub(crate) struct Recording {
@@ -32,50 +9,12 @@ pub(crate) struct Recording {
     pub(crate) streams: Vec<Vec<u8>>,
 }
 
-impl Recorder {
-    /// Records every wire of the namespace `name` from now on.
-    pub(crate) fn start(name: &str) -> Recorder {
-        let space = File::open(Path::new("/run/netns").join(name)).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, (ready, waiting)) = (stop.clone(), std::sync::mpsc::channel());
-        let thread = std::thread::spawn(move || {
-            // Only this thread moves: it ends there.
-            move_into_link_name_space(
-                std::os::fd::AsFd::as_fd(&space),
-                Some(LinkNameSpaceType::Network),
-            )
-            .unwrap();
-            let flags = SocketFlags::CLOEXEC;
-            let socket =
-                socket_with(AddressFamily::PACKET, SocketType::RAW, flags, Some(eth::ALL)).unwrap();
-            sockopt::set_socket_recv_buffer_size_force(&socket, QUEUE_BYTES).unwrap();
-            let patience = Some(Duration::from_millis(100));
-            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, patience).unwrap();
-            ready.send(()).unwrap();
-            let (mut packets, mut buffer) = (Vec::new(), vec![0; PACKET_BYTES]);
-            loop {
-                match recv(&socket, buffer.as_mut_slice(), RecvFlags::empty()) {
-                    Ok((_, bytes)) => packets.push(buffer[..bytes].to_vec()),
-                    // Packets that were sent before the end was asked for have come by then.
-                    Err(_) if stopped.load(Ordering::SeqCst) => return packets,
-                    Err(_) => {}
-                }
-            }
-        });
-        waiting.recv().unwrap();
-        Recorder { stop, thread }
-    }
-
-    /// Ends when the wires are silent.
-    pub(crate) fn finish(self) -> Recording {
-        self.stop.store(true, Ordering::SeqCst);
-        let packets = self.thread.join().unwrap();
+impl Recording {
+    pub(crate) fn of(packets: Vec<Vec<u8>>) -> Recording {
         let streams = streams(&packets);
         Recording { packets, streams }
     }
-}
 
-impl Recording {
     /// Each stretch of bytes to be looked at; what browsers and clients mask is unmasked too.
     pub(crate) fn stretches(&self) -> Vec<Vec<u8>> {
         let unmasked = self.streams.iter().map(|stream| unmask(stream));

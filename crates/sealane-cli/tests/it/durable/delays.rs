@@ -62,7 +62,7 @@ impl Delays {
         let request = self.next.fetch_add(1, Ordering::Relaxed);
         let id = Id { writer: WRITER, request, index: 0, of: 1 };
         let delay_ms = random.within(1..400);
-        let due_ms = now_ms() + delay_ms;
+        let due_ms = sealane_testing::now_ms() + delay_ms;
         self.state.lock().unwrap().insert(id, Delayed { due_ms, answered: false });
         let (topic, envelope) = (&self.topic, envelope(self.seed, id));
         let body = format!(r#"{{"to":"{topic}","envelope":{envelope},"delayMs":{delay_ms}}}"#);
@@ -96,7 +96,7 @@ impl Delays {
     /// The clock is that of the node, which may count in whole milliseconds.
     fn came(&self, id: Id) {
         let delayed = self.state.lock().unwrap()[&id];
-        let now = now_ms() + 1;
+        let now = sealane_testing::now_ms() + 1;
         let early = delayed.due_ms.saturating_sub(now);
         assert_eq!(early, 0, "{}: {id} came {early} ms before it was due", self.topic);
     }
@@ -127,8 +127,4 @@ impl Delays {
     pub(crate) fn promised(&self) -> usize {
         self.state.lock().unwrap().values().filter(|delayed| delayed.answered).count()
     }
-}
-
-fn now_ms() -> u64 {
-    std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64
 }

@@ -1,16 +1,17 @@
 //! The real binary as a process of its own.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+
+use sealane_testing::TestProcess;
 
 use super::http::Http;
 use super::json;
 
 /// A running node. Dropping it is `kill -9`.
 pub(crate) struct Node {
-    pub(crate) child: Child,
+    pub(crate) process: TestProcess,
     pub(crate) address: String,
     log: PathBuf,
 }
@@ -18,18 +19,12 @@ pub(crate) struct Node {
 impl Node {
     /// Starts a node over `data`; what it says is added to `log`.
     pub(crate) fn start(data: &Path, level: &str, log: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sealane"))
-            .env_clear()
-            .args(["up", "--json", "--listen", "127.0.0.1:0", "--level", level, "--data"])
-            .arg(data)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(File::options().create(true).append(true).open(log).unwrap())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let mut node = Self { child, address: String::new(), log: log.to_owned() };
+        let mut up = Command::new(env!("CARGO_BIN_EXE_sealane"));
+        up.env_clear().stderr(File::options().create(true).append(true).open(log).unwrap());
+        up.args(["up", "--json", "--listen", "127.0.0.1:0", "--level", level, "--data"]).arg(data);
+        let process = TestProcess::start(&mut up);
+        let mut node = Self { process, address: String::new(), log: log.to_owned() };
+        let line = node.process.line();
         assert!(!line.is_empty(), "the node did not start");
         node.address = json::text(&line, "address").to_owned();
         node
@@ -50,8 +45,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         // SIGKILL, which the node cannot see coming.
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.process.kill();
         if std::thread::panicking() {
             let log = std::fs::read_to_string(&self.log).unwrap_or_default();
             let from = log.lines().count().saturating_sub(30);

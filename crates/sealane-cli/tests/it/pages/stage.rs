@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use sealane_testing::until;
+
 /// The program that is tested.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sealane");
 
@@ -147,23 +149,18 @@ impl Stage {
     pub(super) fn wait_for_readers(&mut self, running: usize, count: usize) {
         let metric = format!("sealane_read_connections {count}\n");
         let ask = || self.run("operator", &format!("curl -s http://{HUB}/metrics"));
-        let until = Instant::now() + PATIENCE;
-        while !ask().contains(&metric) {
-            assert!(Instant::now() < until, "`{}` does not read", self.running[running].line);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(&self.running[running].line, || ask().contains(&metric));
     }
 
     fn wait(&mut self, running: usize, what: &str, is_so: impl Fn(&RunningEnd) -> bool) {
         let running = &mut self.running[running];
-        let until = Instant::now() + PATIENCE;
-        while !is_so(running) {
+        until(&format!("`{}`, {what}", running.line), || {
             let ended = running.child.try_wait().unwrap();
             let said = || format!("{}\n{}", running.output(), running.errors());
+            // It may have been so just before the end.
             assert!(ended.is_none() || is_so(running), "`{}` ended: {}", running.line, said());
-            assert!(Instant::now() < until, "`{}`, {what}: {}", running.line, said());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            is_so(running)
+        });
     }
 
     /// The output so far.
@@ -173,9 +170,7 @@ impl Stage {
 
     /// Sends a signal.
     pub(super) fn signal(&self, running: usize, name: &str) {
-        let id = self.running[running].child.id().to_string();
-        let status = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
-        assert!(status.success());
+        sealane_testing::signal(self.running[running].child.id(), name);
     }
 
     /// Waits for the end.

@@ -1,15 +1,17 @@
 //! The real binary as a process of its own, with tokens.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use sealane::{Client, Codec, Pattern, Value};
+use sealane::{Client, Pattern};
 use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
+use sealane_testing::{TestProcess, json_text, process_memory_kib};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use super::shares;
 
 /// The token of those who behave, and may do all.
 pub(crate) fn good() -> TokenSecret {
@@ -22,7 +24,7 @@ pub(crate) fn stolen() -> TokenSecret {
 }
 
 pub(crate) struct Node {
-    child: Child,
+    process: TestProcess,
     pub(crate) address: SocketAddr,
     /// Where its data is, if it goes with the node.
     folder: Option<tempfile::TempDir>,
@@ -33,6 +35,22 @@ impl Node {
         let folder = tempfile::tempdir().unwrap();
         // The test measures the node, not the disk.
         let mut node = Self::start_in(folder.path(), "os", args);
+        node.folder = Some(folder);
+        node
+    }
+
+    /// Starts a node with so many tokens more, each of which may do all below a topic of its own.
+    pub(crate) fn start_among(tokens: u8) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..tokens {
+            let all: Vec<Pattern> = vec![format!("t{number}/**").parse().unwrap()];
+            let (read, publish, manage) = (all.clone(), all.clone(), all);
+            let rights =
+                TokenRights { read, publish, manage, observe: true, ..TokenRights::default() };
+            let (name, secret) = (format!("t{number}"), shares::secret(number));
+            TokenFile::add(folder.path(), &name, &secret, rights, None).unwrap();
+        }
+        let mut node = Self::start_in(folder.path(), "os", &[]);
         node.folder = Some(folder);
         node
     }
@@ -48,28 +66,15 @@ impl Node {
             TokenFile::add(folder, name, &secret, rights, None).unwrap();
         }
         let fixed = ["--json", "up", "--listen", "127.0.0.1:0", "--level", level, "--data"];
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sealane"))
-            .env_clear()
-            .env("SEALANE_LOG", "error")
-            .args(fixed)
-            .arg(folder)
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said = sealane_codec::decode(Codec::Json, line.trim().as_bytes()).unwrap();
-        let address = said.field("address").and_then(Value::as_text).unwrap().parse().unwrap();
-        Self { child, address, folder: None }
+        let mut up = Command::new(env!("CARGO_BIN_EXE_sealane"));
+        up.env_clear().env("SEALANE_LOG", "error").args(fixed).arg(folder).args(args);
+        let (process, line) = TestProcess::started(&mut up);
+        Self { process, address: json_text(&line, "address").parse().unwrap(), folder: None }
     }
 
     /// A field of the process's state, in KiB.
     pub(crate) fn memory_kib(&self, field: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        process_memory_kib(self.process.id(), field)
     }
 
     /// All metrics that are whole numbers, by name and labels.
@@ -100,14 +105,7 @@ impl Node {
 
     /// The process is still there, and answers.
     pub(crate) async fn is_well(&mut self) {
-        assert!(self.child.try_wait().unwrap().is_none(), "the node has ended");
+        assert!(self.process.child.try_wait().unwrap().is_none(), "the node has ended");
         self.client().health().await.unwrap();
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use sealane_document::agent::{
-    DocumentGroupKeys, DocumentNeighbour, ExchangeAudience, OriginDuty, OutboxScope, StrangerGroup,
+    DocumentGroupKeys, DocumentNeighbour, OriginDuty, OutboxScope, StrangerGroup,
 };
 use sealane_document::{DocumentAgent, DocumentQuota, DocumentStore, ShelfKeeper, stream_name};
 use sealane_frame::{FrameBuf, HeaderFields, PeerTag, seal_frame};
@@ -18,27 +18,11 @@ use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer, SenderContext, SigningKey,
     Slot, Term,
 };
+use sealane_testing::SeededRandom;
 
 use crate::team::{GROUP, group, peer};
 
 const RADIO: InterfaceId = InterfaceId(0);
-
-/// Numbers that a seed decides (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-}
 
 /// The effect of links on units.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +124,7 @@ pub(crate) struct Net {
     pub(crate) nodes: Vec<Node>,
     pub(crate) team: Team,
     pub(crate) near: BTreeSet<(usize, usize)>,
-    pub(crate) random: Random,
+    pub(crate) random: SeededRandom,
     /// Links across this line are cut.
     pub(crate) cut: Option<usize>,
     /// Bytes on the air of all that is no control of the mesh.
@@ -173,7 +157,7 @@ impl Net {
             nodes: vec![],
             team: Team { members, removed: vec![] },
             near,
-            random: Random(seed),
+            random: SeededRandom::new(seed),
             cut: None,
             data_bytes: 0,
             longest_telling: 0,
@@ -238,7 +222,8 @@ impl Net {
     /// A machine says something to all its neighbours that its own agent would not.
     pub(crate) fn inject(&mut self, node: usize, message: &[u8]) {
         let to = sealane_mesh::DocumentAudience::All { but: None };
-        let said = MeshInput::Documents { to, urgency: SendUrgency::Urgent, message };
+        let said =
+            MeshInput::Documents { to, urgency: SendUrgency::Urgent, message: message.into() };
         self.nodes[node].mesh.take(self.now, said);
         self.pump(node);
     }
@@ -304,7 +289,7 @@ impl Net {
             match event {
                 Event::Arrive { to, from, unit } if self.nodes[to].is_up => {
                     let from = MeshAddress(from as u64);
-                    let heard = MeshInput::Heard { interface: RADIO, from, unit: &unit };
+                    let heard = MeshInput::Heard { interface: RADIO, from, unit: (&unit).into() };
                     self.nodes[to].mesh.take(self.now, heard);
                     self.pump(to);
                 }
@@ -373,17 +358,16 @@ impl Net {
             while let Some(lot) = room(mesh) {
                 let Some(telling) = agent.next_telling(now.0 / 1000, lot) else { break };
                 is_idle = false;
-                let to = match telling.to {
-                    ExchangeAudience::One(slot) => sealane_mesh::DocumentAudience::One(slot),
-                    ExchangeAudience::All { but } => sealane_mesh::DocumentAudience::All { but },
-                };
                 let urgency =
                     if telling.is_urgent { SendUrgency::Urgent } else { SendUrgency::Normal };
                 let message = &telling.message;
                 // Only frames can be divided among messages everywhere.
                 let frames = if message[4] == 4 { message.len() } else { 0 };
                 self.longest_telling = self.longest_telling.max(frames);
-                mesh.take(now, MeshInput::Documents { to, urgency, message });
+                mesh.take(
+                    now,
+                    MeshInput::Documents { to: telling.to, urgency, message: message.into() },
+                );
             }
             if is_idle {
                 break;

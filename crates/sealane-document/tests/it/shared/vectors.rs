@@ -12,6 +12,7 @@ use sealane_seal::{
     Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Sealer, SenderContext,
     SigningKey, Slot, Suite,
 };
+use sealane_testing::hex;
 use serde_json::{Value, json};
 
 /// The text of the file.
@@ -23,10 +24,6 @@ pub(crate) fn text() -> String {
 const GROUP: GroupTag = GroupTag::from_bytes([0x61, 0x62, 0x63, 0x64]);
 /// The salt of the overviews here.
 const SALT: u8 = 0xa5;
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 fn slot(number: u16) -> Slot {
     Slot::new(number).expect("a slot")

@@ -6,6 +6,7 @@ use sealane_frame::{
     open_announcement, open_stored, seal_compact, seal_frame, to_full,
 };
 use sealane_seal::{Announcement, Binding, Class, OpenedMessage, SenderContext, Suite};
+pub(crate) use sealane_testing::hex;
 use serde::Serialize;
 
 use super::compact_vectors;
@@ -493,8 +494,4 @@ fn take(
         }
     }
     Ok(())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

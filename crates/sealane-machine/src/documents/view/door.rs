@@ -11,11 +11,12 @@ use axum::response::Response;
 use axum::routing::get;
 use sealane::Value;
 use sealane::documents::{DocumentAnswer, DocumentQuestion, DocumentValue};
+use sealane_group::now_ms;
 use sealane_link::LinkError;
 
 use super::super::{DocumentTask, ask};
 use super::TeamPageState;
-use crate::json::{map, now_ms};
+use crate::json::map;
 use crate::page::{self, PageKey, PageServer, refusal};
 use crate::{MachineError, Result};
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use sealane_seal::*;
+pub(crate) use sealane_testing::{hex, unhex};
 
 pub(crate) const META: &[u8] = b"type 7, codec 3";
 pub(crate) const BODY: &[u8] = b"unit 4 is 200 m north of the bridge";
@@ -200,13 +201,4 @@ impl Sealed {
 pub(crate) fn state(opener: &Opener) -> (Epoch, usize, Vec<Option<SenderContext>>) {
     let sessions = (0..8).map(|number| opener.announced(slot(number)));
     (opener.epochs().newest(), opener.epochs().held().count(), sessions.collect())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    let pairs = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
-    pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{AppendAsked, AppendedMessages, CommitPlan, CommitPlanner};
+use crate::shares::{ShareKind, stored_key_owner};
 use crate::store::{KeyRow, StoreFault, StoredRequestKey};
 use crate::stream::StreamEntry;
 use crate::writer::keys::write_ids;
@@ -66,10 +67,14 @@ pub(super) fn rows(
     first: &AppendedMessages,
     owner: &Arc<str>,
 ) -> Vec<(Vec<u8>, KeyRow)> {
+    if each.is_empty() {
+        return Vec::new();
+    }
+    let stored_owner = stored_key_owner(owner, ShareKind::MessageKeys);
     let row = |((key, id), at): ((StoredRequestKey, &bytes::Bytes), u64)| {
         let ids = write_ids(std::slice::from_ref(id));
         let (offset, generation) = (first.offset + at, first.generation);
-        let (body, owner) = (key.body.to_vec(), owner.clone());
+        let (body, owner) = (key.body.to_vec(), stored_owner.clone());
         (key.key, KeyRow { body, generation, offset, due_ms: 0, ids, owner })
     };
     each.into_iter().zip(&first.ids).zip(0..).map(row).collect()

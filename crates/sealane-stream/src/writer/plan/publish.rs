@@ -11,7 +11,7 @@ use crate::publishing::{PublishAnswered, SessionOutbox, StoredPlace};
 use crate::store::{SessionNext, StoreFault, StoredSession};
 use crate::stream::StreamEntry;
 use crate::writer::command::{
-    CommandAnswer, CommandRefusal, PublishCommand, SessionItem, WriterCommand,
+    CommandAnswer, CommandRefusal, FindSessionCommand, PublishCommand, SessionItem, WriterCommand,
 };
 use crate::{Error, Level};
 
@@ -110,7 +110,8 @@ impl CommitPlan {
                 SessionNext::Forgotten => {}
             }
             // A result stored before does not depend on this commit, and is told even if it fails.
-            if told.result.is_ok() && session.is_certain(n) {
+            let is_old = matches!(told.result, Ok(_) | Err(Error::KeyReused));
+            if is_old && session.is_certain(n) {
                 sender.outbox.tell([told]);
             } else {
                 let number = stream.as_ref().map(|stream| stream.number);
@@ -122,6 +123,32 @@ impl CommitPlan {
             self.staged(stream).sessions.insert(sender.key.clone(), session);
         }
         Ok(())
+    }
+
+    /// Tells a session which of its numbers comes next.
+    pub(super) fn tell_session(
+        &mut self,
+        planner: &CommitPlanner,
+        find: FindSessionCommand,
+    ) -> Result<(), StoreFault> {
+        if matches!(self.target(planner, &find.topic), StreamTarget::Leaving) {
+            self.replies.defer(WriterCommand::FindSession(find));
+            return Ok(());
+        }
+        let stream = self.known(planner, &find.topic);
+        match self.find_session(planner, stream.as_deref(), &find.key) {
+            Ok(session) => {
+                // The number may be one of this very commit, and is told once that stands.
+                let next = session.last() + 1;
+                self.replies.push(None, CommandAnswer::FindSession(find.reply, next));
+                Ok(())
+            }
+            Err(fault) => {
+                let error = Error::from(fault.clone());
+                drop(find.reply.send(Err(error)));
+                Err(fault)
+            }
+        }
     }
 
     /// Accepts or refuses the next messages of a session; the stream is known afterwards. Returns

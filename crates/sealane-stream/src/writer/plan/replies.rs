@@ -75,6 +75,7 @@ impl ReplyPlan {
             CommandAnswer::Manage { removes, .. } | CommandAnswer::Rule { removes, .. } => *removes,
             CommandAnswer::Configure(_, Err(_))
             | CommandAnswer::Append(..)
+            | CommandAnswer::FindSession(..)
             | CommandAnswer::Publish(..) => false,
         };
         let (kept, failed): (Vec<_>, Vec<_>) =

@@ -12,6 +12,7 @@ use crate::StreamChange;
 use crate::commit::{NewStream, StoreChange, StoreCommit, StoreCounter};
 use crate::registry::StreamRegistry;
 use crate::rooms::{StreamRoom, StreamRooms};
+use crate::shares::{ShareChanges, ShareKind};
 use crate::store::{StoreNext, StreamRow, StreamSettings};
 use crate::stream::StreamEntry;
 use crate::writer::command::CommandRefusal;
@@ -23,6 +24,8 @@ pub(in crate::writer) struct StreamPlan {
     made: BTreeMap<Topic, Arc<StreamEntry>>,
     /// How many they are.
     rooms_made: StreamRooms,
+    /// The same by owner, less those that go.
+    shares: ShareChanges,
     /// Settings that change, by the stream's number.
     settings: BTreeMap<u32, (Arc<StreamEntry>, StreamSettings)>,
     /// Streams that go. A command for their topics comes after that, in the next commit.
@@ -94,6 +97,12 @@ impl StreamPlan {
         if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
             return Err(CommandRefusal::TooMany { what, limit: limit as u64 });
         }
+        if let Some(kind) = ShareKind::of_stream(topic) {
+            let more = self.shares.gained(&owner, kind) + 1;
+            let checked = planner.registry.shares.of(&owner).check(kind, more);
+            checked.map_err(|error| CommandRefusal::Share(Box::new(error)))?;
+            self.shares.add(&owner, kind, 1);
+        }
         // The number stays taken if the commit fails: there are many, and one that is given back
         // would have to be in no other part of this plan.
         let number = planner.number(&self.made);
@@ -116,6 +125,9 @@ impl StreamPlan {
         debug_assert!(!self.makes(&topic), "a stream that this commit makes is removed by a later");
         self.settings.remove(&stream.number);
         self.rooms_left.add(&topic);
+        if let Some(kind) = ShareKind::of_stream(&topic) {
+            self.shares.remove(&stream.owner, kind, 1);
+        }
         self.removing.insert(topic, stream);
     }
 

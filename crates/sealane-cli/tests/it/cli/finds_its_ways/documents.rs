@@ -4,9 +4,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
 use sealane::Value;
+use sealane_testing::{succeed, until_told};
 
 use super::field::Field;
 use super::list;
@@ -14,7 +14,6 @@ use crate::cli::home::number;
 use crate::cli::json;
 use crate::cli::writes_json::StatusPage;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const BASE: usize = 0;
 const RELAY: usize = 1;
 const CAR: usize = 2;
@@ -39,13 +38,11 @@ fn printed_of(field: &Field, who: &str, machine: usize, flags: &[&str], words: &
     let file = field.path(&format!("{who}.toml"));
     let mut command = field.command(machine);
     command.args(flags).args(&words[..2]).arg(file).args(&words[2..]);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
+    succeed(&mut command)
 }
 
 /// Its output, as soon as the condition holds.
+#[track_caller]
 fn once(
     field: &Field,
     machine: usize,
@@ -56,6 +53,7 @@ fn once(
 }
 
 /// The same of a machine of another name.
+#[track_caller]
 fn once_on(
     field: &Field,
     who: &str,
@@ -63,15 +61,7 @@ fn once_on(
     words: &[&str],
     is_so: impl Fn(&[Value]) -> bool,
 ) -> Vec<Value> {
-    let begun = Instant::now();
-    loop {
-        let all = values_of(field, who, machine, words);
-        if is_so(&all) {
-            return all;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{words:?}: {all:?}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until_told(|| values_of(field, who, machine, words), |all| is_so(all))
 }
 
 fn numbers(of: &Value, key: &str) -> Vec<u64> {
@@ -133,7 +123,7 @@ fn hold(who: &str, links: &str) -> String {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let field = Field::new(&["base", "relay", "car"], &[(BASE, RELAY), (RELAY, CAR)]);
     field.end("base", "10.9.0.1", &hold("base", &field.links(BASE, &["udp"])));
     field.relay("relay", &hold("relay", &field.links(RELAY, &["udp", "udp"])));
@@ -173,7 +163,7 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
         let mode = std::fs::metadata(field.path(private)).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{private}");
     }
-    base.kill();
+    drop(base);
     let base = field.start(BASE);
     assert_eq!(values(&field, BASE, &["doc", "get", "location"]).len(), 1, "it was kept");
     values(&field, BASE, &["doc", "set", "72", "the second sample"]);
@@ -201,11 +191,11 @@ fn documents_and_calls_for_help_cross_a_relay_that_cannot_read_them() {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn what_waits_for_its_turn_is_said_so_and_is_stored_when_the_machine_is_told_to_end() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let field = Field::new(&["base", "relay", "car"], &[(BASE, RELAY), (RELAY, CAR)]);
     let held = hold("base", &field.links(BASE, &["udp"]));
     field.end("base", "10.9.0.1", &format!("{held}battery_percent = 5\n"));
-    let base = field.start(BASE);
+    let mut base = field.start(BASE);
     let page = StatusPage::read();
     values(&field, BASE, &["doc", "add", "1", "5"]);
     for number in 0..3 {
@@ -219,7 +209,7 @@ fn what_waits_for_its_turn_is_said_so_and_is_stored_when_the_machine_is_told_to_
     let said = printed(&field, BASE, &[], &["doc", "set", "72", "sample 3"]);
     assert!(said.starts_with("not stored yet: it waits for its turn, "), "{said}");
     values(&field, BASE, &["doc", "add", "1", "7"]);
-    base.stop();
+    assert!(base.process.stop().success());
     let base = field.start(BASE);
     let kept = values(&field, BASE, &["doc", "get", "72"]);
     let texts: Vec<_> = kept.iter().filter_map(|one| one.field("value")?.as_text()).collect();
@@ -269,8 +259,7 @@ fn tells_what_it_counts(field: &Field) {
         assert!(metrics.contains(&format!("sealane_document_{name}")), "{name}: {metrics}");
     }
     let file = field.path("car.toml");
-    let output = field.command(CAR).args(["mesh", "status"]).arg(file).output().unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let shown = succeed(field.command(CAR).args(["mesh", "status"]).arg(file));
     assert!(shown.contains("documents   ") && shown.contains(", handed on "), "{shown}");
 }
 
@@ -279,7 +268,7 @@ fn tells_what_it_counts(field: &Field) {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_conflict_of_two_authentic_documents_is_shown_beside_the_value() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let field = Field::new(&["base", "car"], &[(0, 1)]);
     let (own, other) = (0, 1);
     field.end("base", "10.9.0.1", &hold("base", &field.links(own, &["udp"])));

@@ -1,70 +1,20 @@
 //! Machines in namespaces of their own, with wires between some of them.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sealane::Value;
+use sealane_testing::{NetSpace, lay_wire};
 
 use crate::cli::home::Home;
-use crate::cli::json;
-use crate::crosses_a_blind_hub::net;
-
-const BINARY: &str = env!("CARGO_BIN_EXE_sealane");
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A process; it goes with its test.
-pub(super) struct Machine {
-    child: Child,
-    /// Its output when it had started.
-    pub(super) started: Value,
-}
-
-impl Machine {
-    /// The memory that it takes of this machine.
-    pub(super) fn memory_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-
-    /// Its process: `ip netns exec` becomes the program that it starts.
-    pub(super) fn process(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Tells it to end, and waits until it has.
-    pub(super) fn stop(mut self) {
-        let process = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Ends it as a power cut would.
-    pub(super) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::cli::{Machine, PROGRAM, until_status};
 
 /// All machines, each with a key folder and a slot of the group `roads`; the first is its
 /// authority. Those with an interface are members of `fleet` too.
 pub(super) struct Field {
     pub(super) home: Home,
     names: Vec<&'static str>,
-    spaces: Vec<String>,
+    spaces: Vec<NetSpace>,
     wires: Vec<(usize, usize)>,
 }
 
@@ -81,35 +31,18 @@ impl Field {
         names: &[&'static str],
         wires: &[(usize, usize)],
     ) -> Field {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        net::require();
-        let (id, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let space = |name: &&str| format!("sealane-{id}-{number}-{name}");
-        let spaces: Vec<_> = names.iter().map(space).collect();
-        let home = Home::new();
-        let field = Field { home, names: names.to_vec(), spaces, wires: wires.to_vec() };
-        for space in &field.spaces {
-            ip(&["netns", "add", space]);
-            ip(&["-n", space, "link", "set", "lo", "up"]);
+        let spaces = names.iter().map(|name| NetSpace::new(name)).collect();
+        let field =
+            Field { home: Home::new(), names: names.to_vec(), spaces, wires: wires.to_vec() };
+        for (number, (one, other)) in wires.iter().enumerate() {
+            let at = |host: u8| {
+                [format!("10.77.{number}.{host}/30"), format!("fd77::{number}:{host}/112")]
+            };
+            let [one, other] = [one, other].map(|machine| &field.spaces[*machine]);
+            lay_wire(&format!("wire{number}"), [(one, &at(1)), (other, &at(2))]);
         }
-        field.lay_wires();
         field.hand_out_keys(options);
         field
-    }
-
-    fn lay_wires(&self) {
-        for (number, (one, other)) in self.wires.iter().enumerate() {
-            let [one, other] = [&self.spaces[*one], &self.spaces[*other]];
-            let wire = format!("wire{number}");
-            ip(&["-n", one, "link", "add", &wire, "type", "veth", "peer", &wire, "netns", other]);
-            for (space, host) in [(one, 1), (other, 2)] {
-                let address = format!("10.77.{number}.{host}/30");
-                ip(&["-n", space, "address", "add", &address, "dev", &wire]);
-                let address = format!("fd77::{number}:{host}/112");
-                ip(&["-n", space, "address", "add", &address, "dev", &wire, "nodad"]);
-                ip(&["-n", space, "link", "set", &wire, "up"]);
-            }
-        }
     }
 
     fn hand_out_keys(&self, options: &[&str]) {
@@ -228,12 +161,8 @@ impl Field {
             (false, false) => &["relay"],
         };
         let mut command = self.command(machine);
-        command.arg("--json").args(verb).arg(&file).args(flags).stdin(Stdio::null());
-        let mut child = command.stdout(Stdio::piped()).stderr(said).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "{who} did not start");
-        Machine { child, started: json(&line) }
+        command.arg("--json").args(verb).arg(&file).args(flags).stderr(said);
+        Machine::start(command)
     }
 
     /// A file of this test.
@@ -242,28 +171,18 @@ impl Field {
     }
 
     pub(super) fn command(&self, machine: usize) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.spaces[machine], BINARY]);
+        let mut command = self.spaces[machine].command(PROGRAM);
         command.env("SEALANE_KEYS", self.home.path(self.names[machine]));
         command
     }
 
     /// The status of a machine, as soon as the condition holds.
+    #[track_caller]
     pub(super) fn told(&self, machine: usize, is_so: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        loop {
-            let mut asked = self.command(machine);
-            let file = self.home.path(&format!("{}.toml", self.names[machine]));
-            let output = asked.args(["--json", "mesh", "status"]).arg(file).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{said}");
-            let told = json(&String::from_utf8(output.stdout).unwrap());
-            if is_so(&told) {
-                return told;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{told:?}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let mut asked = self.command(machine);
+        let file = self.home.path(&format!("{}.toml", self.names[machine]));
+        asked.args(["--json", "mesh", "status"]).arg(file);
+        until_status(&mut asked, is_so)
     }
 
     /// Which way leads from a machine to another one, by its slot or name, and what was wrong.
@@ -282,26 +201,6 @@ impl Field {
         machine: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let space = File::open(Path::new("/run/netns").join(&self.spaces[machine])).unwrap();
-        let thread = std::thread::spawn(move || {
-            // Only this thread moves: it ends there.
-            move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            work()
-        });
-        thread.join().unwrap()
+        self.spaces[machine].on(work)
     }
-}
-
-impl Drop for Field {
-    fn drop(&mut self) {
-        for space in &self.spaces {
-            let _ = Command::new("ip").args(["netns", "delete", space]).status();
-        }
-    }
-}
-
-fn ip(arguments: &[&str]) {
-    let output = Command::new("ip").args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {}: {said}", arguments.join(" "));
 }

@@ -8,13 +8,13 @@ mod revocation;
 mod scene;
 mod two_gateways;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::super::brings_the_field_to_the_hub::{holds, memory};
+use sealane_testing::{PATIENCE, files_below, holds, process_memory};
+
 use crate::cli::home::number;
 use crate::cli::json;
-use scene::{GATEWAY, MAX_UNDER_WAY, PATIENCE, RELAY, Scene, WORD};
+use scene::{GATEWAY, MAX_UNDER_WAY, RELAY, Scene, WORD};
 
 /// The measurements of the field in each round: fewer than its log keeps.
 const EACH_ROUND: usize = 6;
@@ -26,30 +26,19 @@ fn asked(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// All files below a folder.
-fn files(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files(&path, found),
-            false => found.push(path),
-        }
-    }
-}
-
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn what_the_field_measures_is_read_in_a_fifth_place_whoever_is_killed() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let (kills, seconds) = (asked("SEALANE_KILLS", 10), asked("SEALANE_SECONDS", 3));
     let mut scene = Scene::start(&[], &[]);
     scene.measure(EACH_ROUND);
-    scene.until_near(|| scene.stored(), "the first ones are stored");
+    scene.until_near(|| scene.stored());
     for kill in 0..kills {
         scene.measure(EACH_ROUND);
         scene.kill([GATEWAY, RELAY][kill % 2]);
         scene.measure(EACH_ROUND);
-        scene.until_near(|| scene.stored(), "what was measured is stored");
+        scene.until_near(|| scene.stored());
     }
     take_the_hub_away(&mut scene, Duration::from_secs(seconds as u64));
     scene.start_hub();
@@ -81,8 +70,7 @@ fn until_stored(scene: &Scene) -> Duration {
     began.elapsed()
 }
 
-/// Which of the measurements the hub does not have; tells what the machines on the way have
-/// counted.
+/// The measurements that the hub does not have; tells what the machines on the way have counted.
 fn not_stored(scene: &Scene) -> Vec<u64> {
     for machine in [scene.car, RELAY, GATEWAY] {
         println!("{:?}", scene.field.told(machine, |_| true));
@@ -109,13 +97,13 @@ fn take_the_hub_away(scene: &mut Scene, most: Duration) {
     scene.kill_hub();
     let down = Instant::now();
     scene.measure(MAX_UNDER_WAY as usize);
-    scene.until_near(|| stored + scene.waiting(), "what was measured is kept");
+    scene.until_near(|| stored + scene.waiting());
     scene.kill(GATEWAY);
     scene.measure(EACH_ROUND);
-    scene.until_near(|| stored + scene.waiting(), "what was measured is kept");
+    scene.until_near(|| stored + scene.waiting());
     while down.elapsed() < most {
         scene.measure(1);
-        scene.until_near(|| stored + scene.waiting(), "what was measured is kept");
+        scene.until_near(|| stored + scene.waiting());
         std::thread::sleep(MEASURES_AFTER.min(most.saturating_sub(down.elapsed())));
     }
     let (frames, waiting) = (scene.sent - sent, scene.waiting());
@@ -124,14 +112,14 @@ fn take_the_hub_away(scene: &mut Scene, most: Duration) {
 
 fn nobody_on_the_way_holds_a_body(scene: &Scene) {
     let hub = scene.hub.as_ref().unwrap().id();
-    let others = [GATEWAY, RELAY].map(|one| scene.machines[one].as_ref().unwrap().process());
+    let others = [GATEWAY, RELAY].map(|one| scene.machines[one].as_ref().unwrap().process.id());
     for process in [hub].into_iter().chain(others) {
-        assert!(!holds(&memory(process), WORD), "the memory of process {process} holds a body");
+        let memory = process_memory(process);
+        assert!(!holds(&memory, WORD), "the memory of process {process} holds a body");
     }
-    let mut found = Vec::new();
-    files(scene.field.home.folder(), &mut found);
-    assert!(found.len() > 10, "{found:?}");
-    for file in found {
-        assert!(!holds(&std::fs::read(&file).unwrap_or_default(), WORD), "{}", file.display());
+    let found = files_below(scene.field.home.folder());
+    assert!(found.len() > 10, "{} files", found.len());
+    for (file, content) in found {
+        assert!(!holds(&content, WORD), "{}", file.display());
     }
 }

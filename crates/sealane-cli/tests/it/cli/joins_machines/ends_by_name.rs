@@ -7,28 +7,15 @@ use rustix::net::sockopt;
 
 use super::*;
 
-/// Waits for a process to end by itself.
-fn ended(machine: &mut Machine) -> std::process::ExitStatus {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = machine.child.try_wait().unwrap() {
-            return status;
-        }
-        assert!(begun.elapsed() < PATIENCE, "it goes on");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// The program that a unit of `packaging/` starts, with files of the test in the place of its own.
 fn started_by(unit: &str, row: &Row, side: Option<usize>, who: &str) -> Machine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(unit);
     let unit = std::fs::read_to_string(path).unwrap().replace("%i", "fleet");
     assert!(unit.contains("\nRestart=on-failure\n"), "{unit}");
     let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/sealane "));
-    let program = Path::new(env!("CARGO_BIN_EXE_sealane"));
     let mut command = match side {
-        Some(side) => row.net.on_side(side, program),
-        None => row.net.on_hub(program),
+        Some(side) => row.net.on_side(side, program()),
+        None => row.net.on_hub(program()),
     };
     command.arg("--json").env("SEALANE_KEYS", row.home.path(who));
     for word in line.unwrap().split(' ') {
@@ -43,50 +30,42 @@ fn started_by(unit: &str, row: &Row, side: Option<usize>, who: &str) -> Machine 
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn the_units_of_relays_and_ends_start_them() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let mut row = Row::new();
-    drop(row.relay.stop_in_place());
+    assert!(row.relay.process.stop().success());
     row.relay = started_by("sealane-relay.service", &row, None, "relay");
     let mesh = "sealane-mesh@.service";
     let [car, base] =
         [(0, "car"), (1, "base")].map(|(side, who)| started_by(mesh, &row, Some(side), who));
-    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
-    let server = std::thread::spawn(move || echo(&listener));
+    let server = row.echo();
     let short = text(5000, 33);
-    let sent = short.clone();
-    assert!(row.on(0, move || there_and_back(sent)) == short);
-    row.on(0, || there_and_back(Vec::new()));
-    server.join().unwrap();
+    row.echoes(&short);
+    row.end_echo(server);
     drop((car.stop(), base.stop()));
 }
 
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn an_end_whose_interface_is_deleted_ends_by_name_and_makes_it_again() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     let base = row.end(1, "base");
-    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
-    let server = std::thread::spawn(move || echo(&listener));
+    let server = row.echo();
     let log = row.home.path("car.log");
-    let mut command = row.net.on_side(0, Path::new(env!("CARGO_BIN_EXE_sealane")));
+    let mut command = row.net.on_side(0, program());
     command.args(["--json", "mesh", "up", "fleet"]).arg(row.home.path("car.toml"));
     command.env("SEALANE_KEYS", row.home.path("car")).stderr(File::create(&log).unwrap());
     let mut car = Machine::start(command);
     let short = text(5000, 31);
-    let sent = short.clone();
-    assert!(row.on(0, move || there_and_back(sent)) == short);
-    let mut ip = row.net.on_side(0, Path::new("ip"));
-    assert!(ip.args(["link", "delete", "sealane0"]).status().unwrap().success());
-    assert_eq!(ended(&mut car).code(), Some(1));
+    row.echoes(&short);
+    row.net.side(0).ip("link delete sealane0");
+    assert_eq!(car.process.ended().code(), Some(1));
     let said = std::fs::read_to_string(&log).unwrap();
     assert!(said.contains("SL-LINK-09") && said.contains("sealane0"), "{said}");
     drop(car);
     let car = row.end(0, "car");
-    let sent = short.clone();
-    assert!(row.on(0, move || there_and_back(sent)) == short);
-    row.on(0, || there_and_back(Vec::new()));
-    server.join().unwrap();
+    row.echoes(&short);
+    row.end_echo(server);
     drop((car.stop(), base.stop()));
 }
 
@@ -97,7 +76,7 @@ fn an_end_whose_interface_is_deleted_ends_by_name_and_makes_it_again() {
 fn what_waits_when_an_end_is_asked_to_end_is_carried() {
     const WAITING: u16 = 400;
     const BEHIND: u16 = 20;
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     let (car, base) = (row.end(0, "car"), row.end(1, "base"));
     let at_base = row.on(1, || UdpSocket::bind((BASE, 7001)).unwrap());
@@ -105,17 +84,12 @@ fn what_waits_when_an_end_is_asked_to_end_is_carried() {
     for (from, to, socket) in [(&at_car, BASE, &at_base), (&at_base, CAR, &at_car)] {
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         sockopt::set_socket_recv_buffer_size_force(socket, 8 << 20).unwrap();
-        let (begun, mut got) = (Instant::now(), [0; 200]);
-        while socket.recv(&mut got).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "nothing comes to {to}");
+        until(&format!("something comes to {to}"), || {
             from.send_to(&[255; 100], (to, 7001)).unwrap();
-        }
+            socket.recv(&mut [0; 200]).is_ok()
+        });
     }
-    let id = car.child.id().to_string();
-    let signal = |name: &str| {
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
-    };
-    signal("STOP");
+    car.process.signal("STOP");
     let sent = |told: &Value| number(told.field("sent").unwrap(), "units");
     let before = sent(&row.told_by_relay(|_| true));
     let datagram = |number: u16| [&number.to_be_bytes()[..], &[7; 98]].concat();
@@ -127,8 +101,8 @@ fn what_waits_when_an_end_is_asked_to_end_is_carried() {
     // its link once the relay has sent as many.
     (0..BEHIND).for_each(|_| drop(at_base.send_to(&datagram(WAITING), (CAR, 7001))));
     row.told_by_relay(|told| sent(told) >= before + u64::from(WAITING + BEHIND));
-    signal("TERM");
-    signal("CONT");
+    car.process.signal("TERM");
+    car.process.signal("CONT");
     let count = |socket: &UdpSocket| {
         let (mut numbers, mut got) = (HashSet::new(), [0_u8; 200]);
         let begun = Instant::now();
@@ -141,6 +115,6 @@ fn what_waits_when_an_end_is_asked_to_end_is_carried() {
     let [to_base, to_car] = [&at_base, &at_car].map(count);
     assert_eq!((to_base, to_car), (usize::from(WAITING), usize::from(WAITING)));
     let mut car = car;
-    assert!(ended(&mut car).success());
+    assert!(car.process.ended().success());
     drop(base.stop());
 }

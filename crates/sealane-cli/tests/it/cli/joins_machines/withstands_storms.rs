@@ -11,7 +11,6 @@ use rustix::net::{
 };
 
 use super::*;
-use crate::cli::relays_under_flood::memory_kib;
 
 const ROUNDS: u32 = 4000;
 /// The memory that an end may take more than before, whatever comes.
@@ -98,19 +97,17 @@ fn count_answers(socket: &OwnedFd) -> u64 {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_storm_on_an_interface_of_frames_ends_there() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let row = Row::new();
     let path = row.home.path("car.toml");
     let config = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, config.replace("[mesh]\n", "[mesh]\nkind = \"tap\"\n")).unwrap();
     let (car, base) = (row.end(0, "car"), row.end(1, "base"));
-    let listener = row.on(1, || TcpListener::bind((BASE, 7000)).unwrap());
-    let server = std::thread::spawn(move || echo(&listener));
+    let server = row.echo();
     let short = text(5000, 41);
-    let sent = short.clone();
-    assert!(row.on(0, move || there_and_back(sent)) == short);
+    row.echoes(&short);
     let before = row.told(1, "base", |_| true);
-    let memory = || memory_kib(car.child.id(), "RssAnon:");
+    let memory = || sealane_testing::process_memory_kib(car.process.id(), "RssAnon:");
     let kib = memory();
     let Storm { answers, took } = row.on(0, storm);
     let grown = memory().saturating_sub(kib);
@@ -123,9 +120,7 @@ fn a_storm_on_an_interface_of_frames_ends_there() {
     let delivered = |told: &Value| number(told.field("delivered").unwrap(), "units");
     let after = row.told(1, "base", |_| true);
     assert!(delivered(&after) < delivered(&before) + 200, "{after:?}");
-    let sent = short.clone();
-    assert!(row.on(0, move || there_and_back(sent)) == short);
-    row.on(0, || there_and_back(Vec::new()));
-    server.join().unwrap();
+    row.echoes(&short);
+    row.end_echo(server);
     drop((car.stop(), base.stop()));
 }

@@ -6,15 +6,16 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use sealane::Value;
+use sealane_testing::{PATIENCE, until};
 
-use super::scene::{GATEWAY, PATIENCE, RELAY, Scene, until};
+use super::scene::{GATEWAY, RELAY, Scene};
 use crate::cli::home::number;
 use crate::cli::{json, text};
 
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_command_from_the_hub_is_handed_to_those_who_watch_in_the_field() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let mut scene = Scene::prepare_with(&["--pair"], &[], &[]);
     for machine in [scene.car, RELAY, GATEWAY] {
         scene.start_machine(machine);

@@ -9,8 +9,9 @@ use sealane_document::{DocumentQuota, DocumentStore, ShelfKeeper};
 use sealane_frame::{FrameBuf, PeerTag};
 use sealane_group::{GroupMember, GroupSender, KeyFolder};
 use sealane_seal::{Binding, Class};
+use sealane_testing::until;
 
-use super::scene::{BASE, GATEWAY, RELAY, Scene, link, until};
+use super::scene::{BASE, GATEWAY, RELAY, Scene, link};
 use crate::cli::home::number;
 use crate::cli::json;
 
@@ -61,18 +62,18 @@ struct Stolen {
 
 impl Stolen {
     fn of(scene: &mut Scene) -> Stolen {
-        scene.machines[THIEF].take().unwrap().kill();
+        scene.machines[THIEF].take().unwrap().process.kill();
         scene.field.home.copy("thief", "stolen");
-        std::fs::remove_file(scene.path("thief.documents")).unwrap();
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(scene.path(&format!("thief.documents{suffix}")));
+        }
         scene.write_relay("thief", &link(4, 2));
         Stolen { sender: member(scene, "stolen").sender().unwrap() }
     }
 
     /// Has the machine hand on another state.
     fn hand_on(&mut self, scene: &mut Scene, n: u64) {
-        if let Some(machine) = scene.machines[THIEF].take() {
-            machine.kill();
-        }
+        drop(scene.machines[THIEF].take());
         let binding = Binding::stream(&format!("mesh/{}/{STATE}", scene.tag()));
         let mut fields = self.sender.fields(Class::Group, STATE);
         fields.codec = Codec::Json as u8;
@@ -122,12 +123,15 @@ fn read_at_base(scene: &Scene, topic: &str, count: usize) -> Vec<(u64, u64, u64)
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn who_is_revoked_at_the_hub_is_shut_out_in_the_field_and_the_others_go_on() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let mut scene = start();
     let topic = format!("mesh/{}/{STATE}", scene.tag());
     scene.document(THIEF, "thief", &["set", &STATE.to_string(), &state(0)]);
     let took = until("the car knows the newcomer", || shown(&scene, THIEF_SLOT) == Some(state(0)));
     println!("the car has the orders that it had missed, and a document, within {took:?}");
+    // A machine keeps the newest state of a member alone. A gateway that is slow would never see
+    // this one behind the next.
+    until("the gateway has brought it to the hub", || scene.stored_in(&topic) == 1);
 
     let mut stolen = Stolen::of(&mut scene);
     let orders = member(&scene, "base").orders();
@@ -166,16 +170,17 @@ fn who_is_revoked_at_the_hub_is_shut_out_in_the_field_and_the_others_go_on() {
     let read = read_at_base(&scene, &topic, 3);
     assert_eq!(read, [(THIEF_SLOT, 0, 0), (THIEF_SLOT, 1, 0), (1, 7, 1)]);
     assert_eq!(shown(&scene, THIEF_SLOT), None);
-    let told = scene.field.told(GATEWAY, |told| told.field("gateway").is_some());
-    let of_orders = told.field("gateway").unwrap().field("orders").unwrap();
-    assert_eq!((number(of_orders, "followed"), number(of_orders, "unsigned")), (1, 0));
-    assert!(number(of_orders, "given") > orders, "{told:?}");
+    let of_orders = |told: &Value| told.field("gateway").unwrap().field("orders").unwrap().clone();
+    // A gateway whose connection to the hub has ended follows no stream until it has another one.
+    let told = scene.field.told(GATEWAY, |told| number(&of_orders(told), "followed") == 1);
+    assert_eq!(number(&of_orders(&told), "unsigned"), 0, "{told:?}");
+    assert!(number(&of_orders(&told), "given") > orders, "{told:?}");
 }
 
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn a_relay_with_a_card_of_the_version_before_says_what_it_cannot_do() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let scene = Scene::prepare(&[], &[]);
     let path = scene.path("fleet.card");
     let card = std::fs::read_to_string(&path).unwrap().replace("version = 2", "version = 1");

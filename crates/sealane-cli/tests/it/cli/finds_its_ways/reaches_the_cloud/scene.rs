@@ -1,20 +1,16 @@
 //! A hub, a gateway, a relay without keys and somebody in the field, each on a network of its own.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-
 use sealane::Value;
+use sealane_testing::{TestProcess, succeed, until_told};
 
-use super::super::field::{Field, Machine};
+use super::super::field::Field;
 use crate::cli::home::number;
-use crate::cli::json;
+use crate::cli::{Machine, json};
 
 pub(super) const BASE: usize = 0;
 pub(super) const CLOUD: usize = 1;
 pub(super) const GATEWAY: usize = 2;
 pub(super) const RELAY: usize = 3;
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// The text in each body, which the test looks for.
 pub(super) const WORD: &str = "the bridge at the old mill";
 /// The messages that may be on their way at once: three quarters of the log of an origin.
@@ -24,7 +20,7 @@ pub(super) const TELEMETRY: u16 = 72;
 /// The authority's place, the hub, the gateway and the relay; behind the relay whoever else is
 /// there, and last the car.
 pub(super) struct Scene {
-    pub(super) hub: Option<Child>,
+    pub(super) hub: Option<TestProcess>,
     pub(super) machines: Vec<Option<Machine>>,
     pub(super) sent: u64,
     pub(super) car: usize,
@@ -127,17 +123,11 @@ impl Scene {
     pub(super) fn start_hub(&mut self) {
         let mut command = self.field.command(CLOUD);
         command.args(["--json", "up", "--listen", "0.0.0.0:9087", "--data"]);
-        let mut hub = command.arg(self.path("hub")).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(hub.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "the hub did not start");
-        self.hub = Some(hub);
+        self.hub = Some(TestProcess::started(command.arg(self.path("hub"))).0);
     }
 
     pub(super) fn kill_hub(&mut self) {
-        let mut hub = self.hub.take().unwrap();
-        hub.kill().unwrap();
-        hub.wait().unwrap();
+        self.hub.take().unwrap().kill();
     }
 
     pub(super) fn start_machine(&mut self, machine: usize) {
@@ -146,7 +136,7 @@ impl Scene {
 
     /// SIGKILL, and the same again.
     pub(super) fn kill(&mut self, machine: usize) {
-        self.machines[machine].take().unwrap().kill();
+        self.machines[machine].take().unwrap().process.kill();
         self.start_machine(machine);
     }
 
@@ -166,10 +156,7 @@ impl Scene {
         let file = self.path(&format!("{who}.toml"));
         let mut command = self.field.command(machine);
         command.args(["--json", "doc", args[0]]).arg(file).args(&args[1..]);
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{args:?}: {said}");
-        String::from_utf8(output.stdout).unwrap()
+        succeed(&mut command)
     }
 
     /// The output of a member at the hub, over the network of the fifth place.
@@ -177,9 +164,7 @@ impl Scene {
         let mut command = self.field.command(BASE);
         let token = std::fs::read_to_string(self.path("base.token")).unwrap();
         command.env("SEALANE_SERVER", "10.77.0.2:9087").env("SEALANE_TOKEN", token.trim());
-        let output = command.args(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        succeed(command.args(args))
     }
 
     /// The tag of the group.
@@ -212,25 +197,9 @@ impl Scene {
     }
 
     /// Waits until no more is under way than the log of the field keeps.
-    pub(super) fn until_near(&self, count: impl Fn() -> u64, what: &str) {
-        let began = Instant::now();
-        loop {
-            let known = count();
-            if known + MAX_UNDER_WAY >= self.sent {
-                return;
-            }
-            assert!(began.elapsed() < PATIENCE, "{what}: {known} of {}", self.sent);
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        if let Some(hub) = &mut self.hub {
-            let _ = hub.kill();
-            let _ = hub.wait();
-        }
+    #[track_caller]
+    pub(super) fn until_near(&self, count: impl Fn() -> u64) {
+        until_told(count, |known| known + MAX_UNDER_WAY >= self.sent);
     }
 }
 
@@ -250,14 +219,4 @@ fn routing(who: &str) -> String {
 
 fn documents(who: &str) -> String {
     format!("[documents]\nstore = \"{who}.documents\"\n")
-}
-
-/// Waits until it is so, and gives how long that took.
-pub(super) fn until(what: &str, is_so: impl Fn() -> bool) -> Duration {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "not so: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    began.elapsed()
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::scene::{CLOUD, GATEWAY, RELAY, Scene, link, until};
+use sealane_testing::until;
+
+use super::scene::{CLOUD, GATEWAY, RELAY, Scene, link};
 use crate::cli::home::number;
 use crate::cli::json;
 
@@ -18,7 +20,7 @@ fn brought(scene: &Scene, machine: usize) -> (u64, u64) {
 #[test]
 #[ignore = "lab: needs root (network namespaces)"]
 fn two_gateways_of_one_mesh_store_each_frame_once() {
-    let _turn = crate::TURN.blocking_lock();
+    let _turn = crate::TURN.beside();
     let mut scene = Scene::prepare(&["other"], &[(CLOUD, OTHER), (RELAY, OTHER)]);
     scene.write_gateway("other", &link(5, 2), "10.77.4.1:9087");
     for machine in [scene.car, RELAY, GATEWAY, OTHER] {

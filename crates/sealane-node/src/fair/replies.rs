@@ -1,0 +1,406 @@
+//! The memory of replies that clients have not taken yet.
+//!
+//! A reply that fits the share of a connection counts as deliveries do. A larger one is held here,
+//! and leaves in pieces as its client takes them. If a further one lacks room, those that stand
+//! still are cut off, the longest first: a client that reads never waits for one that does not.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{DeliveryHalves, DeliveryShare, take};
+use crate::limits::{MAX_REPLIES_BYTES, MAX_REPLIES_MADE, MIN_REPLY_STALL_MS, REPLY_PIECE_BYTES};
+use crate::peer::ClientPeer;
+
+/// The client that a reply counts for: each has a share of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum ReplyOwner {
+    Token(Arc<str>),
+    /// An address, where no token is asked for.
+    Peer(ClientPeer),
+    /// A request that came by no connection.
+    Unknown,
+}
+
+/// The memory of replies that are larger than the share of a connection.
+pub(crate) struct ReplyMemory {
+    /// The bytes come out of what deliveries may have.
+    left: Arc<DeliveryHalves>,
+    max_kib: usize,
+    turns: Arc<Semaphore>,
+    room: Mutex<ReplyRoom>,
+    /// Told when a reply has gone.
+    gone: Notify,
+    /// Replies that are held, the small ones too.
+    count: Arc<AtomicUsize>,
+    cut: AtomicU64,
+}
+
+#[derive(Default)]
+struct ReplyRoom {
+    held_kib: usize,
+    next: u64,
+    replies: HashMap<u64, HeldReply>,
+    owners: HashMap<ReplyOwner, OwnerReplies>,
+}
+
+/// One reply, and how far its client has come.
+struct HeldReply {
+    owner: ReplyOwner,
+    kib: usize,
+    /// The rest of it; none: the reply is still being made.
+    bytes: Option<Bytes>,
+    /// When the client took something last.
+    since: Instant,
+    /// Told when it is cut off, for who holds its bytes elsewhere.
+    cut: Arc<Notify>,
+}
+
+/// The replies of one owner.
+struct OwnerReplies {
+    kib: usize,
+    turns: Arc<Semaphore>,
+    /// Replies and turns that need this entry.
+    users: usize,
+}
+
+impl ReplyMemory {
+    pub(super) fn new(left: Arc<DeliveryHalves>) -> Arc<Self> {
+        Arc::new(Self {
+            left,
+            max_kib: MAX_REPLIES_BYTES >> 10,
+            turns: Arc::new(Semaphore::new(MAX_REPLIES_MADE)),
+            room: Mutex::default(),
+            gone: Notify::new(),
+            count: Arc::default(),
+            cut: AtomicU64::new(0),
+        })
+    }
+
+    /// How many replies are held.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the large ones.
+    pub(crate) fn held(&self) -> usize {
+        self.room.lock().held_kib << 10
+    }
+
+    /// Replies that were cut off.
+    pub(crate) fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the owner, which has a part of all (`parts`), may make a reply of unknown size.
+    /// None: it took too long.
+    pub(crate) async fn turn(
+        self: &Arc<Self>,
+        owner: &ReplyOwner,
+        parts: usize,
+        until: Instant,
+    ) -> Option<ReplyTurn> {
+        let place = OwnerPlace::new(self, owner, parts);
+        let both = async {
+            // The own turn comes first. A crowd of one owner waits there, and not before others.
+            let own = place.turns.clone().acquire_owned().await.ok()?;
+            let of_node = self.turns.clone().acquire_owned().await.ok()?;
+            Some((own, of_node))
+        };
+        let (own, of_node) = timeout_at(until, both).await.ok().flatten()?;
+        Some(ReplyTurn { _own: own, _of_node: of_node, _place: place })
+    }
+
+    /// Room for a reply of so many bytes, of which the owner may hold a part of all (`parts`).
+    /// Replies that stand still make room for it.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        owner: &ReplyOwner,
+        parts: usize,
+        bytes: usize,
+        now: Instant,
+    ) -> Option<ReplyHold> {
+        let kib = (bytes + REPLY_PIECE_BYTES).div_ceil(1024);
+        let owner_kib_max = self.max_kib / parts.max(1);
+        let mut room = self.room.lock();
+        loop {
+            let of_owner = room.owners.get(owner).map_or(0, |owner| owner.kib);
+            // One reply always passes, however large it is.
+            let is_owner_full = of_owner > 0 && of_owner + kib > owner_kib_max;
+            let is_full = room.held_kib > 0 && room.held_kib + kib > self.max_kib;
+            if !is_owner_full && !is_full && take(&self.left.free, kib) == kib {
+                break;
+            }
+            let stalled = room.longest_stalled(is_owner_full.then_some(owner), now)?;
+            room.replies.get(&stalled).into_iter().for_each(|held| held.cut.notify_one());
+            self.let_go(&mut room, stalled);
+            self.cut.fetch_add(1, Ordering::Relaxed);
+        }
+        let number = room.next;
+        room.next += 1;
+        room.held_kib += kib;
+        let of_owner = room.owner(owner, parts);
+        of_owner.kib += kib;
+        of_owner.users += 1;
+        let (owner, cut) = (owner.clone(), Arc::new(Notify::new()));
+        let held = HeldReply { owner, kib, bytes: None, since: now, cut: cut.clone() };
+        room.replies.insert(number, held);
+        drop(room);
+        Some(ReplyHold { memory: self.clone(), number, bytes, cut, _counted: self.counted() })
+    }
+
+    /// Waits until there may be more room. Returns whether there is still time.
+    pub(crate) async fn wait(&self, until: Instant) -> bool {
+        // A reply that stands still may be cut off only after a while, of which nobody is told.
+        let look = Instant::now() + Duration::from_millis(MIN_REPLY_STALL_MS / 2);
+        tokio::select! {
+            () = self.gone.notified() => {}
+            () = sleep_until(look.min(until)) => {}
+        }
+        Instant::now() < until
+    }
+
+    /// A reply that is held, for as long as this is there.
+    pub(crate) fn counted(&self) -> ReplyCounted {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        ReplyCounted(self.count.clone())
+    }
+
+    fn let_go(&self, room: &mut ReplyRoom, number: u64) {
+        let Some(held) = room.replies.remove(&number) else { return };
+        room.held_kib -= held.kib;
+        room.leave(&held.owner, held.kib);
+        self.left.free.fetch_add(held.kib, Ordering::Relaxed);
+        self.gone.notify_waiters();
+    }
+}
+
+impl ReplyRoom {
+    fn owner(&mut self, owner: &ReplyOwner, parts: usize) -> &mut OwnerReplies {
+        self.owners.entry(owner.clone()).or_insert_with(|| OwnerReplies {
+            kib: 0,
+            turns: Arc::new(Semaphore::new((MAX_REPLIES_MADE / parts.max(1)).max(1))),
+            users: 0,
+        })
+    }
+
+    fn leave(&mut self, owner: &ReplyOwner, kib: usize) {
+        let Some(of_owner) = self.owners.get_mut(owner) else { return };
+        of_owner.kib -= kib;
+        of_owner.users -= 1;
+        // The map is then as large as the owners that have something here.
+        if of_owner.users == 0 {
+            self.owners.remove(owner);
+        }
+    }
+
+    /// The reply of which nothing was taken for the longest time, and for long enough.
+    fn longest_stalled(&self, of: Option<&ReplyOwner>, now: Instant) -> Option<u64> {
+        let stall = Duration::from_millis(MIN_REPLY_STALL_MS);
+        let may_go = |held: &HeldReply| {
+            let is_asked = of.is_none_or(|owner| held.owner == *owner);
+            is_asked && held.bytes.is_some() && now.saturating_duration_since(held.since) >= stall
+        };
+        let stalled = self.replies.iter().filter(|(_, held)| may_go(held));
+        stalled.min_by_key(|(_, held)| held.since).map(|(number, _)| *number)
+    }
+}
+
+/// The entry of an owner, which stays while this is there.
+struct OwnerPlace {
+    memory: Arc<ReplyMemory>,
+    owner: ReplyOwner,
+    turns: Arc<Semaphore>,
+}
+
+impl OwnerPlace {
+    fn new(memory: &Arc<ReplyMemory>, owner: &ReplyOwner, parts: usize) -> Self {
+        let mut room = memory.room.lock();
+        let of_owner = room.owner(owner, parts);
+        of_owner.users += 1;
+        let turns = of_owner.turns.clone();
+        Self { memory: memory.clone(), owner: owner.clone(), turns }
+    }
+}
+
+impl Drop for OwnerPlace {
+    fn drop(&mut self) {
+        self.memory.room.lock().leave(&self.owner, 0);
+    }
+}
+
+/// The right to make one reply now.
+pub(crate) struct ReplyTurn {
+    _own: OwnedSemaphorePermit,
+    _of_node: OwnedSemaphorePermit,
+    _place: OwnerPlace,
+}
+
+/// One of the replies that are held.
+pub(crate) struct ReplyCounted(Arc<AtomicUsize>);
+
+impl Drop for ReplyCounted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The room of one large reply, until it is dropped.
+pub(crate) struct ReplyHold {
+    memory: Arc<ReplyMemory>,
+    number: u64,
+    bytes: usize,
+    cut: Arc<Notify>,
+    _counted: ReplyCounted,
+}
+
+impl ReplyHold {
+    /// The bytes that it was made for.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes
+    }
+
+    /// Holds the reply, which may be cut off from now on.
+    pub(crate) fn fill(&self, bytes: Vec<u8>) {
+        let mut room = self.memory.room.lock();
+        if let Some(held) = room.replies.get_mut(&self.number) {
+            held.bytes = Some(bytes.into());
+            held.since = Instant::now();
+        }
+    }
+
+    /// Holds bytes that are elsewhere, as [`ReplyHold::fill`] does.
+    pub(crate) fn fill_elsewhere(&self) {
+        self.fill(Vec::new());
+    }
+
+    /// Waits until it is cut off.
+    pub(crate) async fn cut(&self) {
+        self.cut.notified().await;
+    }
+
+    /// A copy of the next piece, empty behind the last one. None: the reply was cut off.
+    pub(crate) fn next_piece(&self) -> Option<Bytes> {
+        let piece = {
+            let mut room = self.memory.room.lock();
+            let held = room.replies.get_mut(&self.number)?;
+            held.since = Instant::now();
+            let left = held.bytes.as_mut()?;
+            left.split_to(left.len().min(REPLY_PIECE_BYTES))
+        };
+        // A slice would keep the whole reply, which another one may need the room of.
+        Some(Bytes::copy_from_slice(&piece))
+    }
+}
+
+impl Drop for ReplyHold {
+    fn drop(&mut self) {
+        let mut room = self.memory.room.lock();
+        self.memory.let_go(&mut room, self.number);
+    }
+}
+
+/// The room that a reply has.
+pub(crate) enum ReplyPlace {
+    /// It fits the share of a connection.
+    Share(DeliveryShare, ReplyCounted),
+    Hold(ReplyHold),
+}
+
+impl ReplyPlace {
+    /// Bytes that it has room for.
+    pub(crate) fn room(&self) -> usize {
+        match self {
+            ReplyPlace::Share(share, _) => share.bytes(),
+            ReplyPlace::Hold(hold) => hold.room(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::super::DeliveryMemory;
+    use super::*;
+    use crate::limits::MAX_DELIVERIES_BYTES;
+
+    fn memory() -> (DeliveryMemory, Arc<ReplyMemory>) {
+        let deliveries = DeliveryMemory::new(MAX_DELIVERIES_BYTES);
+        let replies = ReplyMemory::new(deliveries.left.clone());
+        (deliveries, replies)
+    }
+
+    fn token(name: &str) -> ReplyOwner {
+        ReplyOwner::Token(name.into())
+    }
+
+    const MIB: usize = 1 << 20;
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_millis(2 * MIN_REPLY_STALL_MS)
+    }
+
+    #[test]
+    fn replies_that_stand_still_make_room_and_those_that_are_read_do_not() {
+        let (deliveries, replies) = memory();
+        let (owner, now) = (token("a"), Instant::now());
+        let mut held = Vec::new();
+        while let Some(hold) = replies.reserve(&owner, 1, 7 * MIB, now) {
+            hold.fill(vec![7; 7 * MIB]);
+            held.push(hold);
+            assert!(replies.held() <= MAX_REPLIES_BYTES);
+        }
+        assert_eq!((held.len(), deliveries.held()), (9, replies.held()));
+        // Nothing goes as long as nobody knows that it stands still.
+        assert!(replies.reserve(&owner, 1, 7 * MIB, now).is_none());
+        let further = replies.reserve(&owner, 1, 7 * MIB, later()).unwrap();
+        assert_eq!(replies.cut(), 1);
+        let told = |hold: &&ReplyHold| hold.cut().now_or_never().is_some();
+        assert_eq!(held.iter().filter(told).count(), 1);
+        let cut = held.iter().filter(|hold| hold.next_piece().is_none()).count();
+        assert_eq!(cut, 1, "one went, and the others go on");
+        drop((held, further));
+        assert_eq!((replies.held(), replies.count(), deliveries.held()), (0, 0, 0));
+        assert!(replies.room.lock().owners.is_empty());
+    }
+
+    #[test]
+    fn an_owner_beyond_its_part_makes_room_of_its_own() {
+        let (_deliveries, replies) = memory();
+        let other = replies.reserve(&token("b"), 4, MIB, Instant::now()).unwrap();
+        other.fill(vec![7; MIB]);
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            let hold = replies.reserve(&token("a"), 4, 5 * MIB, Instant::now()).unwrap();
+            hold.fill(vec![7; 5 * MIB]);
+            held.push(hold);
+        }
+        assert!(replies.reserve(&token("a"), 4, 5 * MIB, Instant::now()).is_none());
+        let further = replies.reserve(&token("a"), 4, 5 * MIB, later()).unwrap();
+        assert!(other.next_piece().is_some(), "another owner's stays");
+        drop(further);
+    }
+
+    #[tokio::test]
+    async fn a_crowd_of_one_owner_waits_for_itself() {
+        let (_deliveries, replies) = memory();
+        let soon = || Instant::now() + Duration::from_millis(50);
+        let mut held = Vec::new();
+        for _ in 0..MAX_REPLIES_MADE / 4 {
+            held.push(replies.turn(&token("a"), 4, soon()).await.unwrap());
+        }
+        assert!(replies.turn(&token("a"), 4, soon()).await.is_none());
+        assert!(replies.turn(&token("b"), 4, soon()).await.is_some());
+        held.pop();
+        assert!(replies.turn(&token("a"), 4, soon()).await.is_some());
+        held.clear();
+        assert!(replies.room.lock().owners.is_empty());
+    }
+}

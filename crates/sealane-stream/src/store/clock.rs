@@ -1,0 +1,69 @@
+//! The clock as a store knows it, and the times of its rows that are set right.
+
+use rusqlite::{Connection, params};
+
+use super::schema::read_number;
+use super::{StoreFault, StoreWrites};
+use crate::commit::{ClockMark, ClockStep, RowRestamp};
+
+/// The unit of a session's time.
+const HOUR_MS: u64 = 3_600_000;
+
+/// The clock as the store knows it, and its steps ahead.
+pub(super) fn read_clock(
+    connection: &Connection,
+) -> Result<(ClockMark, Vec<ClockStep>), StoreFault> {
+    let mark = ClockMark {
+        seen_ms: read_number(connection, "SELECT value FROM meta WHERE name = 'clock_seen'")?,
+        ahead_ms: read_number(connection, "SELECT value FROM meta WHERE name = 'clock_ahead'")?,
+        right_ms: read_number(connection, "SELECT value FROM meta WHERE name = 'clock_right'")?,
+    };
+    let mut query = connection
+        .prepare("SELECT since_ms, until_ms, shown_ms FROM clock_step ORDER BY shown_ms")?;
+    let steps = query.query_map([], |row| {
+        let (since_ms, until_ms, shown_ms) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(ClockStep { since_ms, until_ms, shown_ms })
+    })?;
+    let steps: Vec<ClockStep> = steps.collect::<Result<_, _>>()?;
+    // A step that leads back would make ages out of nothing.
+    Ok((mark, steps.into_iter().filter(|step| step.until_ms <= step.shown_ms).collect()))
+}
+
+impl StoreWrites {
+    pub(super) fn set_clock(&self, mark: ClockMark) -> Result<(), StoreFault> {
+        let ClockMark { seen_ms, ahead_ms, right_ms } = mark;
+        self.run(
+            "INSERT OR REPLACE INTO meta VALUES
+             ('clock_seen', ?1), ('clock_ahead', ?2), ('clock_right', ?3)",
+            params![seen_ms as i64, ahead_ms as i64, right_ms as i64],
+        )
+    }
+
+    pub(super) fn set_clock_steps(&self, steps: &[ClockStep]) -> Result<(), StoreFault> {
+        self.run("DELETE FROM clock_step", [])?;
+        for ClockStep { since_ms, until_ms, shown_ms } in steps {
+            let row = params![*since_ms as i64, *until_ms as i64, *shown_ms as i64];
+            self.run("INSERT OR REPLACE INTO clock_step VALUES (?1, ?2, ?3)", row)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the times of some keys and sessions right; returns how many rows those were of the kind
+    /// that had more.
+    pub(super) fn restamp(&self, restamp: RowRestamp) -> Result<u64, StoreFault> {
+        let RowRestamp { from_ms, until_ms, to_ms, rows_max } = restamp;
+        let keys = self.change(
+            "UPDATE idempotency SET time_ms = ?3 WHERE (stream, key) IN (SELECT stream, key
+             FROM idempotency WHERE time_ms BETWEEN ?1 AND ?2 ORDER BY time_ms LIMIT ?4)",
+            params![from_ms as i64, until_ms as i64, to_ms as i64, rows_max as i64],
+        )?;
+        // An hour that has begun by the right clock is none of the future.
+        let (from, until, to) = (from_ms.div_ceil(HOUR_MS), until_ms / HOUR_MS, to_ms / HOUR_MS);
+        let sessions = self.change(
+            "UPDATE session SET hour = ?3 WHERE (stream, session) IN (SELECT stream, session
+             FROM session WHERE hour BETWEEN ?1 AND ?2 AND hour <> ?3 ORDER BY hour LIMIT ?4)",
+            params![from as i64, until as i64, to as i64, rows_max as i64],
+        )?;
+        Ok(keys.max(sessions))
+    }
+}
