@@ -24,14 +24,14 @@ Exit codes:
 Examples:
   sealane-bench cost messages.jsonl --quick
   journalctl -o json | sealane-bench cost - --no-hub
-  sealane-bench cost messages.jsonl --quick --no-hub --link lora-sf7 --link ble-1m
+  sealane-bench cost messages.jsonl --quick --no-hub --link lora-sf7
   sealane-bench report --all --html book.html
   sealane-bench load --only append";
 
 /// Measure what messages, hub and vault cost on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "sealane-bench", version = crate::VERSION, after_long_help = AFTER_HELP)]
-#[command(disable_help_subcommand = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true, max_term_width = 80)]
 pub(crate) struct BenchCli {
     /// Write data as JSON, one value per line, each with "v":1
     #[arg(long, global = true)]
@@ -123,4 +123,24 @@ pub(crate) fn named<T: Copy>(
         let names: Vec<&str> = all.iter().map(|one| name(*one)).collect();
         format!("it is one of {}", names.join(", "))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::*;
+
+    #[test]
+    fn the_help_of_every_verb_fits_80_columns() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            let wide = help.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(wide, None, "{}", command.get_name());
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut command = BenchCli::command();
+        command.build();
+        check(&mut command);
+    }
 }

@@ -11,6 +11,7 @@ pub mod key;
 pub mod mesh;
 pub mod operate;
 pub mod policy;
+pub mod stream;
 pub mod token;
 pub mod vault;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use sealane::{DataType, Level, StartPosition};
+use sealane::{DataType, StartPosition};
 
 use crate::inspect::{FORMATS, FrameForm, InspectInputKind};
 use crate::times;
@@ -100,7 +101,11 @@ pub enum CliVerb {
     /// Answer requests as they come
     Reply(ReplyArgs),
     /// List, show, change and remove streams
-    Stream(StreamArgs),
+    Stream(stream::StreamArgs),
+    /// List streams, as `stream ls` does
+    Ls(stream::ListArgs),
+    /// Ask a hub whether it is well, and what it is
+    Status(operate::StatusArgs),
     /// Show and control consumers: pause, reset, skip, redeliver
     Consumer(consumer::ConsumerArgs),
     /// List and cancel delayed messages
@@ -119,6 +124,8 @@ pub enum CliVerb {
     Top(operate::TopArgs),
     /// Check a node and its machine for problems: disk, clocks, store, tokens, hub
     Doctor(operate::DoctorArgs),
+    /// Show who changed something at a node, and who was refused
+    Audit(operate::AuditArgs),
     /// Copy the streams and tokens of a node into a folder, while the node runs
     Backup(operate::BackupArgs),
     /// Make a data folder from a backup
@@ -182,6 +189,10 @@ pub struct UpArgs {
     /// When a message counts as stored: memory, os or disk [default: disk] [env: SEALANE_LEVEL]
     #[arg(long, value_name = "LEVEL")]
     pub level: Option<String>,
+    /// Remove messages older than this from streams that neither a rule nor `stream set` bounds,
+    /// for example 30d [default: never] [env: SEALANE_MAX_AGE]
+    #[arg(long, value_name = "TIME")]
+    pub max_age: Option<String>,
     /// Let the pages of another site use the hub, for example `https://fleet.example`; repeatable
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<String>,
@@ -213,6 +224,7 @@ pub struct PubArgs {
     /// The stream, for example fleet/7/location
     pub topic: String,
     /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}; `-` reads lines
+    #[arg(allow_negative_numbers = true)]
     pub body: Option<String>,
     /// Deliver the message after this time, for example 5s
     #[arg(long, value_name = "TIME", value_parser = times::duration, conflicts_with = "expect")]
@@ -296,6 +308,9 @@ pub struct SubArgs {
     /// Open messages with the keys of this group; one that does not open is named, not shown
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
+    /// Fail at the end if messages were not shown
+    #[arg(long, requires = "group")]
+    pub strict: bool,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -316,6 +331,7 @@ pub struct RequestArgs {
     /// The stream whose readers answer
     pub topic: String,
     /// A JSON map is the envelope; other JSON, or text, becomes {"data": …}
+    #[arg(allow_negative_numbers = true)]
     pub body: Option<String>,
     /// Wait for an answer no longer than this
     #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "5s")]
@@ -334,7 +350,7 @@ pub struct ReplyArgs {
     /// The stream of the requests, or a pattern
     pub pattern: String,
     /// The answer to each: a JSON map; other JSON, or text, becomes {"data": …}
-    #[arg(conflicts_with = "command")]
+    #[arg(conflicts_with = "command", allow_negative_numbers = true)]
     pub body: Option<String>,
     /// Run this in a shell for each request. It reads the request as JSON and prints the answer; if
     /// it fails, the answer is {"error": …}
@@ -352,115 +368,6 @@ pub struct ReplyArgs {
         reason = "flattened, and its own documentation would replace the verb's"
     )]
     pub hub: HubArgs,
-}
-
-/// `sealane stream`.
-#[derive(Debug, Args)]
-pub struct StreamArgs {
-    #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "flattened, and its own documentation would replace the verb's"
-    )]
-    pub hub: HubArgs,
-    /// The verb for streams
-    #[command(subcommand)]
-    pub verb: StreamVerb,
-}
-
-/// The verbs of `sealane stream`.
-#[derive(Debug, Subcommand)]
-pub enum StreamVerb {
-    /// List streams
-    Ls {
-        /// Only those whose topic matches
-        pattern: Option<String>,
-    },
-    /// Show one stream
-    Info {
-        /// Its topic
-        topic: String,
-    },
-    /// Remove a stream and all its messages
-    Rm {
-        /// Its topic
-        topic: String,
-        /// Do not ask on a terminal
-        #[arg(long, short)]
-        yes: bool,
-    },
-    /// Remove the oldest messages of a stream, or all of them; the stream and its offsets stay
-    Purge(StreamPurge),
-    /// Make a stream, open or sealed, which it then stays
-    New(StreamNew),
-    /// Make a stream, or change its durability and retention
-    Set(StreamSet),
-    /// Show all that the hub can see of a stream
-    Leaks {
-        /// Its topic
-        topic: String,
-        /// Look at this many of the last messages
-        #[arg(long, short = 'n', value_name = "N", default_value_t = 10_000)]
-        count: u64,
-    },
-}
-
-/// `sealane stream purge`.
-#[derive(Debug, Args)]
-pub struct StreamPurge {
-    /// Its topic
-    pub topic: String,
-    /// Remove the messages before this place: new, an offset, a time (RFC 3339, @MILLISECONDS) or
-    /// an age (-7d) [default: new, which removes all]
-    #[arg(long, alias = "seq", value_name = "PLACE", value_parser = times::start)]
-    #[arg(allow_hyphen_values = true)]
-    pub before: Option<StartPosition>,
-    /// Keep this many of the last messages
-    #[arg(long, value_name = "N", conflicts_with = "before")]
-    pub keep: Option<u64>,
-    /// Do not ask on a terminal
-    #[arg(long, short)]
-    pub yes: bool,
-}
-
-/// `sealane stream new`.
-#[derive(Debug, Args)]
-pub struct StreamNew {
-    #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "flattened, and its own documentation would replace the verb's"
-    )]
-    pub set: StreamSet,
-    /// Seal the stream for this group: its tag of 8 hexadecimal digits, or its name in the key
-    /// folder. The hub takes frames of that group only, and cannot read them
-    #[arg(long, value_name = "GROUP")]
-    pub sealed: Option<String>,
-    #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "flattened, and its own documentation would replace the verb's"
-    )]
-    pub keys: key::KeysArgs,
-}
-
-/// `sealane stream set`.
-#[derive(Debug, Args)]
-pub struct StreamSet {
-    /// Its topic
-    pub topic: String,
-    /// When a message counts as stored: memory, os or disk
-    #[arg(long)]
-    pub level: Option<Level>,
-    /// Remove messages older than this, for example 7d; 0s removes none
-    #[arg(long, value_name = "TIME", value_parser = times::duration)]
-    pub max_age: Option<Duration>,
-    /// Keep at most this many messages; 0 is no limit
-    #[arg(long, value_name = "N")]
-    pub max_count: Option<u64>,
-    /// Keep at most this many bytes, for example 64MiB; 0 is no limit
-    #[arg(long, value_name = "BYTES", value_parser = times::bytes)]
-    pub max_bytes: Option<u64>,
 }
 
 /// `sealane config`.
@@ -492,6 +399,9 @@ pub struct ExplainArgs {
     /// token or its name, and a topic: what that token may do there
     #[arg(value_name = "CODE | access TOKEN TOPIC", num_args = 0..=3)]
     pub asked: Vec<String>,
+    /// For `access`: the node's data folder [default: as for `up`] [env: SEALANE_DATA]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<String>,
 }
 
 /// `sealane inspect`.

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::args::operate::{BackupArgs, RestoreArgs};
-use crate::config::{SettingKey, SettingsFile};
+use crate::config::SettingsFile;
 use crate::times::{count, show_bytes};
-use crate::{CliFailure, Terminal};
+use crate::{CliFailure, Terminal, folder};
 
 /// The files that hold a node's tokens, as hashes, and the mark that it ever had some.
 const TOKENS: [&str; 2] = ["tokens.toml", "guarded"];
@@ -18,13 +18,13 @@ const TOKENS: [&str; 2] = ["tokens.toml", "guarded"];
 /// Copies a data folder.
 ///
 /// # Errors
-/// [`CliFailure::Store`], [`CliFailure::File`].
-pub fn backup(
+/// [`CliFailure::OtherNode`], [`CliFailure::Store`], [`CliFailure::File`].
+pub async fn backup(
     args: &BackupArgs,
     file: &SettingsFile,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
+    let data = folder::of_node(file, args.data.as_ref(), args.hub.server.as_ref()).await?;
     let begun = Instant::now();
     // Tokens first: a copy that has streams is complete.
     let tokens = copy_tokens(&data, &args.to)?;
@@ -35,13 +35,13 @@ pub fn backup(
 /// Makes a data folder from a copy.
 ///
 /// # Errors
-/// [`CliFailure::Store`], [`CliFailure::File`].
-pub fn restore(
+/// [`CliFailure::OtherNode`], [`CliFailure::Store`], [`CliFailure::File`].
+pub async fn restore(
     args: &RestoreArgs,
     file: &SettingsFile,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
+    let data = folder::of_node(file, args.data.as_ref(), args.hub.server.as_ref()).await?;
     let begun = Instant::now();
     // Without its tokens a node would refuse nobody: they come before the streams.
     let tokens = copy_tokens(&args.from, &data)?;

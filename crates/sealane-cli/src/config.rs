@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, fs, io};
 
 use sealane::{Client, Codec, Level};
@@ -11,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::args::{ConfigArgs, ConfigVerb};
 use crate::context::{ChosenContext, HubContext};
 use crate::passphrase::first_line;
-use crate::{CliFailure, Terminal};
+use crate::{CliFailure, Terminal, times};
 
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum SettingKey {
     Listen,
     /// When a message counts as stored.
     Level,
+    /// How long the node keeps the messages of streams without bounds; empty: for ever.
+    MaxAge,
     /// The codec of client verbs.
     Codec,
     /// The policy file of client verbs; empty: what is built in.
@@ -40,11 +43,12 @@ pub enum SettingKey {
 
 impl SettingKey {
     /// All settings.
-    pub const ALL: [SettingKey; 10] = [
+    pub const ALL: [SettingKey; 11] = [
         SettingKey::Server,
         SettingKey::Data,
         SettingKey::Listen,
         SettingKey::Level,
+        SettingKey::MaxAge,
         SettingKey::Codec,
         SettingKey::Policy,
         SettingKey::Token,
@@ -60,6 +64,7 @@ impl SettingKey {
             SettingKey::Data => "data",
             SettingKey::Listen => "listen",
             SettingKey::Level => "level",
+            SettingKey::MaxAge => "max-age",
             SettingKey::Codec => "codec",
             SettingKey::Policy => "policy",
             SettingKey::Token => "token",
@@ -76,6 +81,7 @@ impl SettingKey {
             SettingKey::Data => "SEALANE_DATA",
             SettingKey::Listen => "SEALANE_LISTEN",
             SettingKey::Level => "SEALANE_LEVEL",
+            SettingKey::MaxAge => "SEALANE_MAX_AGE",
             SettingKey::Codec => "SEALANE_CODEC",
             SettingKey::Policy => "SEALANE_POLICY",
             SettingKey::Token => "SEALANE_TOKEN",
@@ -93,7 +99,8 @@ impl SettingKey {
             }
             SettingKey::Level => Level::Disk.to_string(),
             SettingKey::Codec => Codec::Json.name().into(),
-            SettingKey::Policy
+            SettingKey::MaxAge
+            | SettingKey::Policy
             | SettingKey::Token
             | SettingKey::Ca
             | SettingKey::TlsCert
@@ -172,6 +179,17 @@ impl EffectiveSetting {
         })
     }
 
+    /// The value as a duration; empty: none.
+    ///
+    /// # Errors
+    /// [`CliFailure::Setting`].
+    pub fn duration(&self) -> Result<Option<Duration>, CliFailure> {
+        if self.value.is_empty() {
+            return Ok(None);
+        }
+        self.parse(|text| times::duration(text).map(Some))
+    }
+
     /// The value as a codec.
     ///
     /// # Errors
@@ -227,7 +245,8 @@ impl SettingsFile {
             folder(environment, "XDG_CONFIG_HOME", ".config").join("config.toml")
         });
         match fs::read_to_string(&path) {
-            Ok(text) => SettingsFile::read(path, &text),
+            // Editors of Windows put a byte order mark before the first key.
+            Ok(text) => SettingsFile::read(path, text.strip_prefix('\u{feff}').unwrap_or(&text)),
             Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
                 Ok(SettingsFile::default())
             }

@@ -11,9 +11,12 @@ use crate::args::consumer::{
     CliConsumerVerb, ConsumerArgs as Args, ConsumerNameArgs, DelayedArgs, DelayedVerb,
 };
 use crate::config::SettingsFile;
-use crate::terminal::{confirm, map, table};
-use crate::times::{count, now_ms, show_bytes, show_duration, show_time};
+use crate::terminal::{NarrowTable, confirm, map, narrowed, table};
+use crate::times::{count, now_ms, show_bytes, show_duration, show_span, show_time};
 use crate::{CliFailure, Terminal};
+
+/// Columns of the list that a narrow terminal goes without, the first of them first.
+const SPARED: [&str; 5] = ["PAUSED", "REDELIVERED", "NEXT", "BEHIND", "DEAD"];
 
 /// Lists, shows or steers consumers.
 ///
@@ -26,7 +29,7 @@ pub async fn run(
 ) -> Result<(), CliFailure> {
     let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
     let (which, did, info) = match &args.verb {
-        CliConsumerVerb::Ls { topic } => return list(&client, topic, terminal).await,
+        CliConsumerVerb::Ls { topic } => return list(&client, topic.as_deref(), terminal).await,
         CliConsumerVerb::Info { which } => {
             return show(&find(&client, which)?.info().await?, terminal);
         }
@@ -61,38 +64,69 @@ fn find(client: &Client, which: &ConsumerNameArgs) -> Result<ConsumerHandle, Cli
     Ok(client.consumer(&which.topic, which.name())?)
 }
 
-fn shown(name: &str) -> &str {
+pub(crate) fn shown(name: &str) -> &str {
     if name.is_empty() { "(inbox)" } else { name }
 }
 
-async fn list(client: &Client, topic: &str, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    let all = client.consumers(topic).await?;
+async fn list(
+    client: &Client,
+    topic: Option<&str>,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    // Of one topic the hub says whether there is such a stream.
+    let of_one = topic.filter(|topic| topic.parse::<Topic>().is_ok());
+    let mut all = match of_one {
+        Some(topic) => client.consumers(topic).await?,
+        None => client.all_consumers(topic).await?,
+    };
+    if of_one.is_none() {
+        // The one that stands for longest is what somebody who is called looks for.
+        all.sort_by_key(|info| std::cmp::Reverse((info.oldest_ms, info.unfinished)));
+    }
     if terminal.json() {
         return all.iter().try_for_each(|info| terminal.record(fields(info)));
     }
     let head = [
+        "STREAM",
         "CONSUMER",
         "NEXT",
         "LAG",
         "BEHIND",
         "IN FLIGHT",
+        "UNFINISHED",
+        "OLDEST",
         "MEMBERS",
         "REDELIVERED",
         "DEAD",
         "PAUSED",
     ];
-    let rows: Vec<_> = all.iter().map(row).collect();
-    terminal.write(table(&head, &rows).as_bytes())
+    let mut rows: Vec<_> = all.iter().map(row).collect();
+    let mut head = head.to_vec();
+    if of_one.is_some() {
+        head.remove(0);
+        rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    }
+    let text = match terminal.size() {
+        Some(size) => {
+            let narrow = NarrowTable { columns: size.columns, spared: &SPARED, least: usize::MAX };
+            narrowed(&head, rows, &narrow)
+        }
+        None => table(&head, &rows),
+    };
+    terminal.write(text.as_bytes())
 }
 
 fn row(info: &ConsumerInfo) -> Vec<String> {
     let state = &info.state;
     vec![
+        info.stream.to_string(),
         shown(&state.consumer).to_owned(),
         state.next.to_string(),
         info.lag.to_string(),
         behind(info),
         state.in_flight.to_string(),
+        info.unfinished.to_string(),
+        oldest(info),
         state.members.to_string(),
         state.redelivered.to_string(),
         state.dead_lettered.to_string(),
@@ -105,12 +139,17 @@ fn behind(info: &ConsumerInfo) -> String {
     if info.lag == 0 { "-".to_owned() } else { show_duration(info.lag_ms) }
 }
 
+/// For how long the oldest message waits that is not done.
+fn oldest(info: &ConsumerInfo) -> String {
+    if info.unfinished == 0 { "-".to_owned() } else { show_duration(info.oldest_ms) }
+}
+
 fn show(info: &ConsumerInfo, terminal: &mut Terminal) -> Result<(), CliFailure> {
     if terminal.json() {
         return terminal.record(fields(info));
     }
     let (state, settings) = (&info.state, &info.settings);
-    let wait = humantime::format_duration(Duration::from_millis(settings.ack_wait_ms)).to_string();
+    let wait = show_span(Duration::from_millis(settings.ack_wait_ms));
     let attempts = match settings.max_attempts {
         0 => "no bound".to_owned(),
         count => count.to_string(),
@@ -121,6 +160,7 @@ fn show(info: &ConsumerInfo, terminal: &mut Terminal) -> Result<(), CliFailure> 
         ("next", state.next.to_string()),
         ("lag", format!("{}, {}", count(info.lag, "messages"), behind(info))),
         ("in flight", format!("{}, {} held", state.in_flight, info.held)),
+        ("unfinished", format!("{}, {}", count(info.unfinished, "messages"), oldest(info))),
         ("members", state.members.to_string()),
         ("redelivered", state.redelivered.to_string()),
         ("dead letters", format!("{}, {} dropped", state.dead_lettered, state.dead_dropped)),
@@ -179,6 +219,8 @@ fn fields(info: &ConsumerInfo) -> Vec<(&'static str, Value)> {
         ("next", state.next.into()),
         ("lag", info.lag.into()),
         ("lagMs", info.lag_ms.into()),
+        ("unfinished", info.unfinished.into()),
+        ("oldestMs", info.oldest_ms.into()),
         ("inFlight", state.in_flight.into()),
         ("held", info.held.into()),
         ("members", state.members.into()),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
-use sealane::Client;
+use sealane::{Client, ConsumerInfo, HubError};
 use sealane_message::Pattern;
 use sealane_node::access::{AccessToken, TokenFile, TokenRight};
 use sealane_stream::ShareHeld;
@@ -16,11 +16,12 @@ use sealane_stream::ShareHeld;
 use crate::args::operate::DoctorArgs;
 use crate::colour::ColourTone;
 use crate::config::{SettingKey, SettingsFile};
-use crate::limits::MIN_DOCTOR_COLUMNS;
+use crate::folder::{self, FolderMatch};
+use crate::limits::{MAX_NAMED_CONSUMERS, MIN_DOCTOR_COLUMNS};
 use crate::terminal::wrap;
-use crate::times::{count, show_bytes};
+use crate::times::{count, show_bytes, show_duration};
 use crate::token::ORDERS_OPEN;
-use crate::{CliFailure, Terminal, stream, token};
+use crate::{CliFailure, Terminal, consumer, stream, token};
 
 /// Room below which a disk counts as nearly full.
 const LITTLE_ROOM_BYTES: u64 = 64 << 20;
@@ -115,9 +116,17 @@ pub async fn run(
         }
     };
     let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
-    on_this_machine(&data, args.deep, &mut findings);
+    if !args.remote {
+        on_this_machine(&data, args.deep, &mut findings);
+    }
     match file.client(args.hub.server.as_ref(), None) {
-        Ok(client) => at_the_hub(&client.patience(Duration::ZERO), &mut findings).await,
+        Ok(client) => {
+            let client = client.patience(Duration::ZERO);
+            if !args.remote {
+                node(&client, &data, &mut findings).await;
+            }
+            at_the_hub(&client, &mut findings).await;
+        }
         Err(error) => findings.bad("hub", error.to_string()),
     }
     for finding in &findings.0 {
@@ -323,6 +332,34 @@ fn open_patterns(token: &AccessToken, findings: &mut DoctorFindings) {
     }
 }
 
+/// Whether folder and hub are one node. If they are two, a finding about the one says nothing of
+/// the other.
+async fn node(client: &Client, data: &Path, findings: &mut DoctorFindings) {
+    // Without streams there is no node here that could be taken for the hub.
+    if !data.join("streams.db").is_file() {
+        return;
+    }
+    let id = || match sealane_stream::store_id(data) {
+        Ok(Some(id)) => format!("store {id}"),
+        _ => "a store without an id, which its next start gives it".to_owned(),
+    };
+    let (address, folder) = (client.address(), data.display());
+    match folder::compare(client, data).await {
+        FolderMatch::Same => findings.good("node", format!("{}, of folder and hub alike", id())),
+        FolderMatch::Other => findings.bad(
+            "node",
+            format!(
+                "{address} does not run on {folder} ({}): these are two nodes; name the hub's own \
+                 folder with --data, or look at the hub alone with --remote",
+                id()
+            ),
+        ),
+        FolderMatch::Unknown(_) | FolderMatch::Empty => {
+            findings.good("node", format!("{}, of the folder", id()))
+        }
+    }
+}
+
 async fn at_the_hub(client: &Client, findings: &mut DoctorFindings) {
     let begun = Instant::now();
     let health = match client.health().await {
@@ -356,6 +393,36 @@ async fn at_the_hub(client: &Client, findings: &mut DoctorFindings) {
             }
         }
         Err(error) => findings.warning("streams", error.to_string()),
+    }
+    match client.all_consumers(None).await {
+        Ok(all) => consumers(&all, findings),
+        // An older hub has no list of all of them.
+        Err(error) if error.hub_error() == Some(HubError::NotFound) => {}
+        Err(error) => findings.warning("consumers", error.to_string()),
+    }
+}
+
+/// Names the consumers that have messages and nobody who works at them.
+fn consumers(all: &[ConsumerInfo], findings: &mut DoctorFindings) {
+    let is_left = |info: &&ConsumerInfo| info.unfinished > 0 && info.state.members == 0;
+    let mut left: Vec<&ConsumerInfo> = all.iter().filter(is_left).collect();
+    if left.is_empty() {
+        let said = format!("{}, none left with messages and no member", all.len());
+        return findings.good("consumers", said);
+    }
+    left.sort_by_key(|info| std::cmp::Reverse(info.oldest_ms));
+    for info in left.iter().take(MAX_NAMED_CONSUMERS) {
+        let name = consumer::shown(&info.state.consumer);
+        let unfinished = count(info.unfinished, "messages");
+        let said = format!(
+            "{} {name}: {unfinished} unfinished, the oldest for {}, and no member",
+            info.stream,
+            show_duration(info.oldest_ms)
+        );
+        findings.warning("consumers", said);
+    }
+    if let Some(more) = left.len().checked_sub(MAX_NAMED_CONSUMERS).filter(|more| *more > 0) {
+        findings.warning("consumers", format!("{more} more: sealane consumer ls"));
     }
 }
 

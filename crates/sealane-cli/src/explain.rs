@@ -38,7 +38,7 @@ pub fn table() -> impl Iterator<Item = &'static ErrorInfo> {
 ///
 /// # Errors
 /// [`CliFailure::UnknownCode`], [`CliFailure::Usage`], and what `token::explain` fails for.
-pub fn run(
+pub async fn run(
     args: &ExplainArgs,
     file: Result<SettingsFile, CliFailure>,
     terminal: &mut Terminal,
@@ -47,7 +47,7 @@ pub fn run(
         [] => code(None, terminal),
         [word] if word != "access" => code(Some(word), terminal),
         [word, token, topic] if word == "access" => {
-            crate::token::explain(token, topic, &file?, terminal)
+            crate::token::explain(token, topic, args.data.as_ref(), &file?, terminal).await
         }
         _ => Err(CliFailure::Usage("say one code, or `access`, a token and a topic")),
     }

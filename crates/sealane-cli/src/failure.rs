@@ -88,12 +88,50 @@ sealane_message::errors! {
         #[inner(0)]
         Store(#[from] sealane_stream::Error),
         /// The doctor found something bad, and named it.
-        #[error("{0} of the checks above are bad")]
+        #[error("{0} of the checks above {are} bad", are = if *.0 == 1 { "is" } else { "are" })]
         #[code("SL-CLI-21", "Doctor")]
         #[cause("something about the node or its machine is bad")]
         #[hint("Each line that begins with `bad` says what, and what to do; run it again \
                 afterwards.")]
         Doctor(usize),
+        /// The hub in use does not run on the data folder of this verb.
+        #[error(
+            "the hub {address} ({origin}) is not the node of {}: {cause}", folder.display()
+        )]
+        #[code("SL-CLI-30", "OtherNode", exit = Usage)]
+        #[cause("the hub in use does not run on the data folder that the verb would act on")]
+        #[hint("Name the folder of the node that you mean with `--data`, on its machine. To leave \
+                the hub: `sealane context use --none`.")]
+        OtherNode {
+            /// The hub's address.
+            address: String,
+            /// The setting that names the hub.
+            origin: String,
+            /// The folder.
+            folder: PathBuf,
+            /// Why it is another one.
+            cause: String,
+        },
+        /// A hub that answers, and is not well.
+        #[error("the hub is not well: {0}")]
+        #[code("SL-CLI-31", "NotWell", exit = Storage)]
+        #[cause("the hub answers, and takes no messages")]
+        #[hint("`sealane doctor` on its machine says what is wrong.")]
+        NotWell(String),
+        /// Messages of a group that were not shown, each of which was named.
+        #[error("messages that were not shown, as named above: {0}")]
+        #[code("SL-CLI-32", "NotShown")]
+        #[cause("messages could not be opened or were refused, and `--strict` was given")]
+        #[hint("See the reason beside each offset; `sealane group show` tells which epoch and \
+                members this machine knows.")]
+        NotShown(u64),
+        /// A pattern that stands for no stream.
+        #[error("no stream matches `{0}`")]
+        #[code("SL-CLI-33", "NothingMatches")]
+        #[cause("no stream matches the pattern")]
+        #[hint("`sealane stream ls PATTERN` lists those that match; `**` does not stand for the \
+                topics of systems.")]
+        NothingMatches(String),
         /// A key of the configuration file that is none.
         #[error("{}: `{key}` is no setting; the settings are {known}", file.display())]
         #[code("SL-CLI-01", "UnknownKey", exit = Usage)]

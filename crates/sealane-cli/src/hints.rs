@@ -1,8 +1,9 @@
 //! Characters in a topic or pattern that are wildcards or separators elsewhere, and parts of a name
 //! here.
 
+use crate::args::CliVerb;
+use crate::args::stream::{StreamArgs, StreamVerb};
 use crate::args::token::{TokenArgs, TokenVerb};
-use crate::args::{CliVerb, StreamArgs, StreamVerb};
 use crate::colour::warn;
 
 /// Says on standard error what the command's topics and patterns probably do not mean.
@@ -27,6 +28,7 @@ fn named(command: &CliVerb) -> Vec<&str> {
             StreamVerb::Set(set) => vec![&set.topic],
             // Of a stream that is not there the hub says so.
             StreamVerb::Info { .. } | StreamVerb::Rm { .. } => vec![],
+            StreamVerb::Rules | StreamVerb::Unset { .. } => vec![],
             StreamVerb::Leaks { .. } | StreamVerb::Purge(_) => vec![],
         },
         CliVerb::Token(TokenArgs { verb: TokenVerb::New(new), .. }) => {

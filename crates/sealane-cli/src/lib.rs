@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod audit;
 pub mod backup;
 pub mod beside;
 pub mod cert;
@@ -20,6 +21,7 @@ pub mod doctor;
 pub mod envelope;
 pub mod explain;
 mod failure;
+mod folder;
 pub mod gateway;
 pub mod group;
 mod hints;
@@ -37,6 +39,7 @@ pub mod request;
 pub mod sealed;
 mod show;
 mod signals;
+pub mod status;
 pub mod stream;
 pub mod subscribe;
 mod terminal;
@@ -159,6 +162,8 @@ pub async fn run(cli: CliArgs, terminal: &mut Terminal) -> Result<(), CliFailure
         CliVerb::Consumer(args) => consumer::run(&args, &file?, terminal).await,
         CliVerb::Delayed(args) => consumer::delayed(&args, &file?, terminal).await,
         CliVerb::Stream(args) => stream::run(&args, &file?, terminal).await,
+        CliVerb::Ls(args) => stream::ls(&args, &file?, terminal).await,
+        CliVerb::Status(args) => status::run(&args, &file?, terminal).await,
         CliVerb::Policy(args) => policy::run(&args, &file?, terminal),
         CliVerb::Vault(args) => vault::run(&args, terminal),
         CliVerb::Key(args) => key::run(&args, terminal),
@@ -174,12 +179,13 @@ pub async fn run(cli: CliArgs, terminal: &mut Terminal) -> Result<(), CliFailure
         CliVerb::Context(args) => context::run(&args, terminal),
         CliVerb::Cert(args) => cert::run(&args, terminal),
         CliVerb::Config(args) => config::show(&args, &file?, terminal),
-        CliVerb::Token(args) => token::run(&args, &file?, terminal),
+        CliVerb::Token(args) => token::run(&args, &file?, terminal).await,
         CliVerb::Top(args) => top::run(&args, &file?, terminal).await,
         CliVerb::Doctor(args) => doctor::run(&args, file, terminal).await,
-        CliVerb::Backup(args) => backup::backup(&args, &file?, terminal),
-        CliVerb::Restore(args) => backup::restore(&args, &file?, terminal),
-        CliVerb::Explain(args) => explain::run(&args, file, terminal),
+        CliVerb::Backup(args) => backup::backup(&args, &file?, terminal).await,
+        CliVerb::Restore(args) => backup::restore(&args, &file?, terminal).await,
+        CliVerb::Audit(args) => audit::run(&args, &file?, terminal).await,
+        CliVerb::Explain(args) => explain::run(&args, file, terminal).await,
         CliVerb::Inspect(args) => inspect::run(&args, terminal),
         CliVerb::Bench(args) => {
             beside::run(beside::SiblingProgram::Bench, &args.arguments, terminal.json())

@@ -1,6 +1,8 @@
 //! The bounds of the command line.
 
 sealane_message::limits! {
+    /// Consumers that `doctor` names. Further ones are counted.
+    MAX_NAMED_CONSUMERS: usize = 10, "consumers";
     /// Verbs of a group that its help has an example of. Further ones have theirs in their own
     /// help.
     MAX_GROUP_EXAMPLES: usize = 4, "verbs";

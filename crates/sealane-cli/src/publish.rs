@@ -3,7 +3,9 @@
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
-use sealane::{Client, Codec, DataType, Error, PublishedMessage, ScheduledMessage, Value};
+use sealane::{
+    Client, Codec, DataType, Error, PublishedMessage, PublisherProgress, ScheduledMessage, Value,
+};
 use tokio::sync::mpsc;
 
 use crate::args::PubArgs;
@@ -138,37 +140,64 @@ async fn lines(
     .await;
     // Messages that were sent before a wrong line are stored. The flush says why the publisher
     // ended.
-    let stored = publisher.flush().await?;
+    let ended = publisher.flush().await;
     progress.end();
+    // The hub stores lines in their order, and none behind one that it refuses.
+    let stored = publisher.progress().await?;
+    let ended = ended.map_err(|cause| match cause {
+        Error::Refused(_) => {
+            CliFailure::Line { number: stored.messages + 1, cause: Box::new(cause.into()) }
+        }
+        cause => cause.into(),
+    });
     if let Some(group) = &group {
         sealed::settle(group).await?;
     }
+    if ended.is_ok() || stored.messages > 0 {
+        say_stored(topic, &stored, terminal)?;
+    }
+    // A publisher that has ended takes no further lines; why it ended says the flush.
+    ended?;
+    sent
+}
+
+/// Says how many lines are stored.
+fn say_stored(
+    topic: &str,
+    stored: &PublisherProgress,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     if terminal.json() {
-        terminal.record(vec![
+        return terminal.record(vec![
             ("stream", topic.into()),
             ("count", stored.messages.into()),
             ("next", stored.next.map_or(Value::Null, Value::from)),
             ("generation", stored.generation.map_or(Value::Null, Value::from)),
-        ])?;
-    } else {
-        let next = stored.next.map(|next| format!(", next offset {next}")).unwrap_or_default();
-        let messages = count(stored.messages, "messages");
-        terminal.line(format_args!("{topic}: {messages} stored{next}"))?;
+        ]);
     }
-    sent
+    let next = stored.next.map(|next| format!(", next offset {next}")).unwrap_or_default();
+    let messages = count(stored.messages, "messages");
+    terminal.line(format_args!("{topic}: {messages} stored{next}"))
 }
 
 /// The lines of standard input, read on a thread of their own: reading blocks.
 fn read_lines() -> mpsc::Receiver<std::io::Result<String>> {
     let (sender, lines) = mpsc::channel(MAX_LINES_AHEAD);
     tokio::task::spawn_blocking(move || {
-        for line in std::io::stdin().lock().lines() {
+        for (at, line) in std::io::stdin().lock().lines().enumerate() {
+            let line = line.map(|line| if at == 0 { without_mark(line) } else { line });
             if sender.blocking_send(line).is_err() {
                 return;
             }
         }
     });
     lines
+}
+
+/// A first line without the byte order mark that programs of Windows write before it. The other
+/// ends of their lines, `\r\n`, are those of lines already.
+fn without_mark(line: String) -> String {
+    line.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(line)
 }
 
 /// A line on standard error that is written over, where somebody watches.

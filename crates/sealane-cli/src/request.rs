@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use sealane::{Client, Codec, Error, HubError, ReceivedMessage, Value};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
@@ -64,7 +65,7 @@ pub async fn reply(
         subscribe = subscribe.consumer(name);
     }
     let mut requests = subscribe.await?;
-    let events = tokio::spawn(subscribe::tell(requests.events()));
+    let events = tokio::spawn(subscribe::tell(requests.events(), Arc::default()));
     let serving = async {
         let mut left = args.count.unwrap_or(u64::MAX);
         while left > 0

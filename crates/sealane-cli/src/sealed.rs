@@ -1,5 +1,7 @@
 //! The facts of a sealed message without keys: the fields of its frame's header.
 
+use std::sync::Arc;
+
 use sealane::{Client, Error, GroupClient, ReceivedMessage, Value};
 use sealane_codec::Codec;
 use sealane_frame::{FrameView, PeerTag};
@@ -90,7 +92,7 @@ pub fn warn(group: &GroupClient) {
 /// # Errors
 /// The refusal of the hub.
 pub async fn settle(group: &GroupClient) -> Result<(), CliFailure> {
-    let events = tokio::spawn(crate::subscribe::tell(group.events()));
+    let events = tokio::spawn(crate::subscribe::tell(group.events(), Arc::default()));
     let outcome = group.catch_up().await;
     events.abort();
     outcome?;

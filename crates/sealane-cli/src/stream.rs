@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use sealane::{
-    Client, ConfigureStream, ConsumerState, GroupTag, StartPosition, StreamState, Value,
+    Client, ConfigureStream, ConsumerState, GroupTag, HubError, Retention, RetentionRule,
+    StartPosition, StreamRules, StreamState, Value,
 };
 
-use crate::args::{StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
+use crate::args::stream::{ListArgs, StreamArgs, StreamNew, StreamPurge, StreamSet, StreamVerb};
 use crate::config::SettingsFile;
 use crate::terminal::{NarrowTable, confirm, map, narrowed, table};
-use crate::times::{count, show_bytes, show_time};
+use crate::times::{count, show_bytes, show_span, show_time};
 use crate::{CliFailure, Terminal, key, leaks};
 
 /// Columns of the list that a narrow terminal goes without, the first of them first.
@@ -31,9 +32,25 @@ pub async fn run(
         StreamVerb::Rm { topic, yes } => remove(&client, topic, *yes, terminal).await,
         StreamVerb::Purge(purge) => self::purge(&client, purge, terminal).await,
         StreamVerb::New(new) => show(&make(&client, new).await?, terminal),
+        StreamVerb::Set(set) if is_pattern(&set.topic) => bound(&client, set, terminal).await,
         StreamVerb::Set(set) => show(&change(&client, set).await?, terminal),
+        StreamVerb::Rules => rules(&client, terminal).await,
+        StreamVerb::Unset { pattern } => unset(&client, pattern, terminal).await,
         StreamVerb::Leaks { topic, count } => leaks::run(&client, topic, *count, terminal).await,
     }
+}
+
+/// Lists streams.
+///
+/// # Errors
+/// The hub's refusal.
+pub async fn ls(
+    args: &ListArgs,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let client = file.client(args.hub.server.as_ref(), None)?.patience(Duration::ZERO);
+    list(&client, args.pattern.as_deref(), terminal).await
 }
 
 /// All streams whose topic matches, page by page.
@@ -104,8 +121,7 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), CliFailure> 
         return terminal.record(fields(state));
     }
     let bound = |n: u64, text: String| if n == 0 { "no bound".to_owned() } else { text };
-    let max_age =
-        humantime::format_duration(Duration::from_millis(state.retention.max_age_ms)).to_string();
+    let max_age = show_span(Duration::from_millis(state.retention.max_age_ms));
     let lines = [
         ("stream", state.stream.to_string()),
         ("sealed", sealed(state)),
@@ -116,6 +132,7 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), CliFailure> 
         ("max age", bound(state.retention.max_age_ms, max_age)),
         ("max count", bound(state.retention.max_count, state.retention.max_count.to_string())),
         ("max bytes", bound(state.retention.max_bytes, show_bytes(state.retention.max_bytes))),
+        ("bounds by", bounds_by(state)),
         ("created", show_time(state.created_ms)),
         ("last message", show_time(state.last_ms)),
         ("readers", state.readers.to_string()),
@@ -132,6 +149,16 @@ fn show(state: &StreamState, terminal: &mut Terminal) -> Result<(), CliFailure> 
     let head = ["CONSUMER", "NEXT", "IN FLIGHT", "MEMBERS", "REDELIVERED", "DEAD"];
     let rows: Vec<_> = state.consumers.iter().map(consumer_row).collect();
     terminal.write(format!("\n{}", table(&head, &rows)).as_bytes())
+}
+
+/// The source of the bounds.
+fn bounds_by(state: &StreamState) -> String {
+    match state.rule.as_deref() {
+        Some("") => "the node's default (sealane up --max-age)".to_owned(),
+        Some(pattern) => format!("the rule {pattern}"),
+        None if state.retention.keeps_all() => "-".to_owned(),
+        None => "this stream alone".to_owned(),
+    }
 }
 
 fn consumer_row(consumer: &ConsumerState) -> Vec<String> {
@@ -175,6 +202,7 @@ fn fields(state: &StreamState) -> Vec<(&'static str, Value)> {
         ("maxAgeMs", state.retention.max_age_ms.into()),
         ("maxCount", state.retention.max_count.into()),
         ("maxBytes", state.retention.max_bytes.into()),
+        ("rule", state.rule.as_deref().map_or(Value::Null, Value::from)),
         ("createdMs", state.created_ms.into()),
         ("lastMs", state.last_ms.into()),
         ("readers", state.readers.into()),
@@ -189,6 +217,9 @@ async fn remove(
     yes: bool,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
+    if is_pattern(topic) {
+        return remove_all(client, topic, yes, terminal).await;
+    }
     if !yes && terminal.asks() {
         let messages = count(client.stream(topic).await?.count, "messages");
         confirm(&format!("remove {topic} with {messages}?"))?;
@@ -198,6 +229,140 @@ async fn remove(
         return terminal.record(vec![("stream", topic.into()), ("removed", true.into())]);
     }
     terminal.line(format_args!("{topic} removed"))
+}
+
+/// Removes all streams that match. They are listed first, and without a terminal to ask on it takes
+/// `--yes`: a pattern may match more than was meant.
+async fn remove_all(
+    client: &Client,
+    pattern: &str,
+    yes: bool,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let streams = all(client, Some(pattern)).await?;
+    if streams.is_empty() {
+        return Err(CliFailure::NothingMatches(pattern.to_owned()));
+    }
+    if !yes {
+        for state in &streams {
+            let (messages, size) = (count(state.count, "messages"), show_bytes(state.bytes));
+            eprintln!("  {}  {messages}, {size}", state.stream);
+        }
+        if !terminal.asks() {
+            return Err(CliFailure::Usage("a pattern is removed with --yes; these match it"));
+        }
+        let messages = count(streams.iter().map(|state| state.count).sum(), "messages");
+        let streams = count(streams.len() as u64, "streams");
+        confirm(&format!("remove {streams} with {messages}?"))?;
+    }
+    for state in streams {
+        let topic = state.stream.as_str();
+        match client.remove(topic).await {
+            Ok(()) => {}
+            // Somebody else was faster.
+            Err(error) if error.hub_error() == Some(HubError::UnknownStream) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if terminal.json() {
+            terminal.record(vec![("stream", topic.into()), ("removed", true.into())])?;
+        } else {
+            terminal.line(format_args!("{topic} removed"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name stands for several topics.
+fn is_pattern(name: &str) -> bool {
+    name.split('/').any(|segment| segment == "*" || segment == "**")
+}
+
+/// Has a rule hold for the streams of a pattern.
+async fn bound(
+    client: &Client,
+    set: &StreamSet,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    if set.level.is_some() {
+        return Err(CliFailure::Usage("a rule has bounds, and no --level"));
+    }
+    if set.max_age.is_none() && set.max_count.is_none() && set.max_bytes.is_none() {
+        return Err(CliFailure::Usage("a rule takes --max-age, --max-count or --max-bytes"));
+    }
+    let milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    let bounds = Retention {
+        max_age_ms: set.max_age.map_or(0, milliseconds),
+        max_count: set.max_count.unwrap_or_default(),
+        max_bytes: set.max_bytes.unwrap_or_default(),
+    };
+    let rule = client.set_rule(&set.topic, bounds).await?;
+    if terminal.json() {
+        return terminal.record(rule_fields(&rule));
+    }
+    let streams = all(client, Some(&set.topic)).await?;
+    let held = streams.iter().filter(|state| state.rule.as_deref() == Some(set.topic.as_str()));
+    let (held, matching) = (held.count() as u64, count(streams.len() as u64, "streams"));
+    terminal.line(format_args!(
+        "{}: {}; it holds for {held} of {matching} that match, and for those that come",
+        rule.pattern,
+        bounds_said(&rule.retention)
+    ))
+}
+
+async fn rules(client: &Client, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let StreamRules { rules, default, .. } = client.rules().await?;
+    if terminal.json() {
+        return rules.iter().try_for_each(|rule| terminal.record(rule_fields(rule)));
+    }
+    let mut rows: Vec<_> = rules.iter().map(rule_row).collect();
+    let [age, messages, bytes] = bound_cells(&default);
+    rows.push(vec!["(default)".to_owned(), age, messages, bytes, "-".to_owned(), "-".to_owned()]);
+    let head = ["PATTERN", "MAX AGE", "MAX COUNT", "MAX BYTES", "BY", "SINCE"];
+    terminal.write(table(&head, &rows).as_bytes())
+}
+
+fn rule_row(rule: &RetentionRule) -> Vec<String> {
+    let [age, messages, bytes] = bound_cells(&rule.retention);
+    let maker = if rule.maker.is_empty() { "-" } else { &rule.maker };
+    let since = show_time(rule.created_ms);
+    vec![rule.pattern.to_string(), age, messages, bytes, maker.to_owned(), since]
+}
+
+/// The bounds as cells of a table.
+fn bound_cells(bounds: &Retention) -> [String; 3] {
+    let cell = |n: u64, said: String| if n == 0 { "-".to_owned() } else { said };
+    [
+        cell(bounds.max_age_ms, show_span(Duration::from_millis(bounds.max_age_ms))),
+        cell(bounds.max_count, bounds.max_count.to_string()),
+        cell(bounds.max_bytes, show_bytes(bounds.max_bytes)),
+    ]
+}
+
+/// The bounds in one line.
+fn bounds_said(bounds: &Retention) -> String {
+    let names = ["max age", "max count", "max bytes"].into_iter();
+    let said = names.zip(bound_cells(bounds)).filter(|(_, cell)| cell != "-");
+    let said: Vec<String> = said.map(|(name, cell)| format!("{name} {cell}")).collect();
+    if said.is_empty() { "no bound".to_owned() } else { said.join(", ") }
+}
+
+fn rule_fields(rule: &RetentionRule) -> Vec<(&'static str, Value)> {
+    vec![
+        ("pattern", rule.pattern.as_str().into()),
+        ("maxAgeMs", rule.retention.max_age_ms.into()),
+        ("maxCount", rule.retention.max_count.into()),
+        ("maxBytes", rule.retention.max_bytes.into()),
+        ("createdMs", rule.created_ms.into()),
+        ("maker", rule.maker.as_str().into()),
+    ]
+}
+
+async fn unset(client: &Client, pattern: &str, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    client.remove_rule(pattern).await?;
+    if terminal.json() {
+        return terminal.record(vec![("pattern", pattern.into()), ("removed", true.into())]);
+    }
+    terminal.line(format_args!("{pattern}: its rule is removed"))
 }
 
 /// Removes the oldest messages of a stream.

@@ -1,5 +1,9 @@
 //! `sealane sub`.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use futures_util::FutureExt;
 use sealane::{
     Client, ClientEvent, ClientEvents, GroupClient, GroupReader, HubError, ReceivedMessage,
@@ -37,10 +41,11 @@ pub async fn run(
     };
     if args.until_end {
         let reader = group.as_ref().map(GroupClient::reader);
-        let mut kept = HistoryPrinter { printer, reader, left: args.count.unwrap_or(u64::MAX) };
-        return kept
-            .print(&client, &args.pattern, from.unwrap_or(StartPosition::First), terminal)
-            .await;
+        let left = args.count.unwrap_or(u64::MAX);
+        let mut kept =
+            HistoryPrinter { printer, reader, left, not_shown: NotShownCount::default() };
+        kept.print(&client, &args.pattern, from.unwrap_or(StartPosition::First), terminal).await?;
+        return kept.not_shown.fails(args.strict);
     }
     follow(args, file, LiveSubscription { client, group, from, printer }, terminal).await
 }
@@ -94,11 +99,12 @@ async fn follow(
         subscribe = subscribe.limit(count);
     }
     let mut subscription = subscribe.await?;
+    let not_shown = Arc::new(NotShownCount::default());
     if terminal.interactive() {
         say_if_missing(&client, &args.pattern).await;
     }
-    let events = tokio::spawn(tell(subscription.events()));
-    let orders = group.map(|group| tokio::spawn(tell(group.events())));
+    let events = tokio::spawn(tell(subscription.events(), not_shown.clone()));
+    let orders = group.map(|group| tokio::spawn(tell(group.events(), not_shown.clone())));
     let outcome = tokio::select! {
         outcome = print(&mut subscription, !args.no_ack, printer, terminal) => outcome,
         _ = tokio::signal::ctrl_c() => Ok(()),
@@ -110,7 +116,39 @@ async fn follow(
     if let Some(orders) = orders {
         orders.abort();
     }
-    outcome
+    outcome?;
+    not_shown.fails(args.strict)
+}
+
+/// The messages that were not shown.
+#[derive(Debug, Default)]
+pub(crate) struct NotShownCount {
+    count: AtomicU64,
+    /// Whether this member was removed from its group.
+    is_removed: AtomicBool,
+    /// The codes that were told since.
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl NotShownCount {
+    fn note(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether to say that a message is not shown. A member that was removed opens none of what
+    /// comes: one line for each kind of refusal says that.
+    fn is_news(&self, code: &str) -> bool {
+        let told = &mut *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.is_removed.load(Ordering::Relaxed) || told.insert(code.to_owned())
+    }
+
+    /// Fails if there were any, and that is to be a failure.
+    fn fails(&self, is_strict: bool) -> Result<(), CliFailure> {
+        match self.count.load(Ordering::Relaxed) {
+            count if count > 0 && is_strict => Err(CliFailure::NotShown(count)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A person who waits for a topic that nobody has used sees why nothing comes.
@@ -127,6 +165,7 @@ struct HistoryPrinter {
     reader: Option<GroupReader>,
     /// How many more are printed.
     left: u64,
+    not_shown: NotShownCount,
 }
 
 /// Messages that are asked for at once.
@@ -186,6 +225,7 @@ impl HistoryPrinter {
             Some(Ok(opened)) => self.printer.print(&opened, terminal)?,
             Some(Err(error)) => {
                 let cause = error.to_string();
+                self.not_shown.note();
                 not_shown(&message.stream, message.offset, &cause, error.code());
                 return Ok(());
             }
@@ -233,7 +273,7 @@ fn hand_on(
 }
 
 /// Says on standard error what happens beside the messages.
-pub(crate) async fn tell(mut events: ClientEvents) {
+pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) {
     let mut lost = false;
     while let Some(event) = events.next().await {
         match event {
@@ -258,7 +298,10 @@ pub(crate) async fn tell(mut events: ClientEvents) {
                 );
             }
             ClientEvent::Refused { stream, offset, code, cause, .. } => {
-                not_shown(&stream, offset, &cause, code);
+                counted.note();
+                if counted.is_news(code) {
+                    not_shown(&stream, offset, &cause, code);
+                }
             }
             ClientEvent::Superseded { stream, offset } => {
                 eprintln!(
@@ -267,6 +310,7 @@ pub(crate) async fn tell(mut events: ClientEvents) {
                 );
             }
             ClientEvent::Keys { group, removed: true, .. } => {
+                counted.is_removed.store(true, Ordering::Relaxed);
                 eprintln!("sealane: this member was removed from group {group}");
             }
             ClientEvent::Keys { group, epoch, .. } => {
@@ -279,4 +323,27 @@ pub(crate) async fn tell(mut events: ClientEvents) {
 
 fn not_shown(stream: &Topic, offset: u64, cause: &str, code: &str) {
     eprintln!("sealane: {stream} offset {offset} is not shown: {} [{code}]", harmless(cause));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_was_removed_is_told_once_of_each_kind() {
+        let counted = NotShownCount::default();
+        assert!(counted.is_news("A") && counted.is_news("A"));
+        counted.is_removed.store(true, Ordering::Relaxed);
+        let news = ["A", "A", "B", "A", "B"].map(|code| counted.is_news(code));
+        assert_eq!(news, [true, false, true, false, false]);
+    }
+
+    #[test]
+    fn what_was_not_shown_fails_only_where_that_was_asked_for() {
+        let counted = NotShownCount::default();
+        assert!(counted.fails(true).is_ok());
+        counted.note();
+        assert!(counted.fails(false).is_ok());
+        assert!(matches!(counted.fails(true), Err(CliFailure::NotShown(1))));
+    }
 }

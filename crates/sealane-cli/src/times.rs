@@ -100,7 +100,23 @@ pub fn count(number: u64, things: &str) -> String {
 pub fn show_duration(ms: u64) -> String {
     let seconds = Duration::from_secs(ms / 1000);
     let text = humantime::format_duration(seconds).to_string();
-    text.split(' ').take(2).collect::<Vec<_>>().join(" ")
+    spaced(&text.split(' ').take(2).collect::<Vec<_>>().join(" "))
+}
+
+/// A duration as people say it: `7 days`, `1h 30m`.
+pub fn show_span(span: Duration) -> String {
+    spaced(&humantime::format_duration(span).to_string())
+}
+
+/// Puts a blank between a number and a whole word: `7days` becomes `7 days`.
+fn spaced(text: &str) -> String {
+    let part = |part: &str| {
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let (number, unit) = part.split_at(digits);
+        let blank = if unit.len() > 2 { " " } else { "" };
+        format!("{number}{blank}{unit}")
+    };
+    text.split(' ').map(part).collect::<Vec<_>>().join(" ")
 }
 
 /// Unix milliseconds as RFC 3339 in UTC; `-` for 0, which means never.
@@ -162,6 +178,16 @@ mod tests {
         for wrong in ["", "-1", "15-12", "1-2-3", "x"] {
             assert!(offsets(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn spans_are_said_as_people_say_them() {
+        let of = |seconds| show_span(Duration::from_secs(seconds));
+        assert_eq!(of(7 * 86_400), "7 days");
+        assert_eq!(of(86_400 + 5400), "1 day 1h 30m");
+        assert_eq!(of(90), "1m 30s");
+        assert_eq!(show_span(Duration::from_millis(250)), "250ms");
+        assert_eq!(show_duration(8 * 86_400_000 + 60_000), "8 days 1m");
     }
 
     #[test]

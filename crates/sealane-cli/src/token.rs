@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use sealane::Value;
@@ -13,15 +13,19 @@ use sealane_stream::{OwnShares, OwnedRows, ShareHeld, ShareKind, ShareRules};
 
 use crate::args::token::{TokenArgs as Args, TokenNew, TokenVerb};
 use crate::colour::warn;
-use crate::config::{SettingKey, SettingsFile};
-use crate::{CliFailure, Terminal};
+use crate::config::SettingsFile;
+use crate::{CliFailure, Terminal, folder};
 
 /// Makes, lists and takes back tokens.
 ///
 /// # Errors
-/// [`CliFailure::Node`].
-pub fn run(args: &Args, file: &SettingsFile, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    let folder = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
+/// [`CliFailure::OtherNode`], [`CliFailure::Node`].
+pub async fn run(
+    args: &Args,
+    file: &SettingsFile,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let folder = folder::of_node(file, args.data.as_ref(), args.hub.server.as_ref()).await?;
     match &args.verb {
         TokenVerb::New(new) => make(new, &folder, terminal),
         TokenVerb::Ls => list(&folder, terminal),
@@ -69,7 +73,10 @@ fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), Cl
         return terminal.record(fields);
     }
     terminal.line(secret.reveal())?;
-    eprintln!("sealane: this is shown once; clients bring it as SEALANE_TOKEN");
+    eprintln!(
+        "sealane: this is shown once; clients bring it as SEALANE_TOKEN, to the node of {}",
+        folder.display()
+    );
     Ok(())
 }
 
@@ -172,15 +179,17 @@ fn fields(token: &AccessToken, shares: &[ShareHeld]) -> Vec<(&'static str, Value
 /// Says what a token, named or shown, may do on a topic, and which pattern grants it.
 ///
 /// # Errors
-/// [`CliFailure::Node`] where there is no such token, [`CliFailure::Usage`] for what is no topic.
-pub fn explain(
+/// [`CliFailure::Node`] where there is no such token, [`CliFailure::Usage`] for what is no topic,
+/// [`CliFailure::OtherNode`].
+pub async fn explain(
     asked: &str,
     topic: &str,
+    data: Option<&String>,
     file: &SettingsFile,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let topic: Topic = topic.parse().map_err(sealane::Error::from)?;
-    let folder = PathBuf::from(file.setting(SettingKey::Data, None).value);
+    let folder = folder::of_node(file, data, None).await?;
     let tokens = TokenFile::read(&TokenFile::path(&folder))?;
     let hash = asked.parse::<TokenSecret>().ok().map(|secret| secret.hash());
     let shown = hash.and_then(|hash| tokens.find(&hash));

@@ -10,7 +10,7 @@ use crate::args::operate::TopArgs;
 use crate::config::SettingsFile;
 use crate::limits::MIN_TOP_TOPIC_COLUMNS;
 use crate::terminal::{NarrowTable, narrowed, table};
-use crate::times::show_bytes;
+use crate::times::{show_bytes, show_duration};
 use crate::{CliFailure, Terminal, stream};
 
 /// Back to the upper left corner, and nothing left of what stood there.
@@ -25,6 +25,8 @@ const OTHER_LINES: usize = 3;
 struct TopSample {
     at: Instant,
     streams: Vec<StreamState>,
+    /// By stream.
+    oldest_ms: HashMap<Topic, u64>,
 }
 
 /// A stream and what happened in it since the last look.
@@ -35,6 +37,11 @@ struct TopRow<'a> {
     /// Of the consumer that is furthest behind.
     lag: u64,
     in_flight: u64,
+    /// Of the consumer that has most.
+    unfinished: u64,
+    /// For how long the oldest unfinished message has been stored, in milliseconds; 0: there is
+    /// none, or the hub does not say it.
+    oldest_ms: u64,
 }
 
 /// Shows streams and their rates, the busiest first, until Ctrl-C.
@@ -72,7 +79,16 @@ pub async fn run(
 
 async fn look(client: &Client, pattern: Option<&str>) -> Result<TopSample, CliFailure> {
     let streams = stream::all(client, pattern).await?;
-    Ok(TopSample { at: Instant::now(), streams })
+    let mut oldest_ms = HashMap::new();
+    let is_shared = streams.iter().any(|state| !state.consumers.is_empty());
+    // An older hub has no list of all consumers: ages are left out then.
+    if is_shared && let Ok(all) = client.all_consumers(pattern).await {
+        for info in all {
+            let oldest = oldest_ms.entry(info.stream).or_insert(0);
+            *oldest = info.oldest_ms.max(*oldest);
+        }
+    }
+    Ok(TopSample { at: Instant::now(), streams, oldest_ms })
 }
 
 fn rows<'a>(before: &TopSample, now: &'a TopSample) -> Vec<TopRow<'a>> {
@@ -94,14 +110,37 @@ fn rows<'a>(before: &TopSample, now: &'a TopSample) -> Vec<TopRow<'a>> {
                 bytes_per_s: messages as f64 * mean / seconds,
                 lag: state.lag().unwrap_or(0),
                 in_flight: state.consumers.iter().map(|consumer| consumer.in_flight).sum(),
+                unfinished: state.unfinished().unwrap_or(0),
+                oldest_ms: now.oldest_ms.get(&state.stream).copied().unwrap_or_default(),
             }
         })
         .collect();
     rows.sort_by(|a, b| {
         let rates = b.messages_per_s.total_cmp(&a.messages_per_s);
-        rates.then(b.lag.cmp(&a.lag)).then(a.state.stream.cmp(&b.state.stream))
+        rates.then(b.unfinished.cmp(&a.unfinished)).then(a.state.stream.cmp(&b.state.stream))
     });
     rows
+}
+
+/// For how long the oldest message waits that is not done.
+fn oldest(row: &TopRow<'_>) -> String {
+    if row.unfinished == 0 { "-".to_owned() } else { show_duration(row.oldest_ms) }
+}
+
+/// A row as it stands in the table.
+fn cells(row: &TopRow<'_>) -> Vec<String> {
+    vec![
+        row.state.stream.to_string(),
+        format!("{:.0}", row.messages_per_s),
+        show_bytes(row.bytes_per_s as u64),
+        row.state.count.to_string(),
+        show_bytes(row.state.bytes),
+        row.state.readers.to_string(),
+        row.state.consumers.len().to_string(),
+        row.lag.to_string(),
+        row.in_flight.to_string(),
+        oldest(row),
+    ]
 }
 
 fn show(rows: &[TopRow<'_>], terminal: &mut Terminal) -> Result<(), CliFailure> {
@@ -117,27 +156,24 @@ fn show(rows: &[TopRow<'_>], terminal: &mut Terminal) -> Result<(), CliFailure> 
                 ("consumers", (row.state.consumers.len() as u64).into()),
                 ("lag", row.lag.into()),
                 ("inFlight", row.in_flight.into()),
+                ("unfinished", row.unfinished.into()),
+                ("oldestMs", row.oldest_ms.into()),
             ])
         });
     }
-    let head =
-        ["STREAM", "MSG/S", "BYTES/S", "COUNT", "SIZE", "READERS", "CONSUMERS", "LAG", "IN FLIGHT"];
-    let mut cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            vec![
-                row.state.stream.to_string(),
-                format!("{:.0}", row.messages_per_s),
-                show_bytes(row.bytes_per_s as u64),
-                row.state.count.to_string(),
-                show_bytes(row.state.bytes),
-                row.state.readers.to_string(),
-                row.state.consumers.len().to_string(),
-                row.lag.to_string(),
-                row.in_flight.to_string(),
-            ]
-        })
-        .collect();
+    let head = [
+        "STREAM",
+        "MSG/S",
+        "BYTES/S",
+        "COUNT",
+        "SIZE",
+        "READERS",
+        "CONSUMERS",
+        "LAG",
+        "IN FLIGHT",
+        "OLDEST",
+    ];
+    let mut cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let Some(size) = terminal.size() else {
         return terminal.write(table(&head, &cells).as_bytes());
     };

@@ -3,9 +3,10 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use sealane::Level;
+use sealane::{Level, Retention};
 use sealane_node::access::TokenFile;
 use sealane_node::{ClientLimits, Config, HubNode, TlsFiles};
 
@@ -13,7 +14,7 @@ use crate::args::UpArgs;
 use crate::colour::warn;
 use crate::config::{SettingKey, SettingsFile};
 use crate::signals::ProcessSignals;
-use crate::times::count;
+use crate::times::{count, show_span};
 use crate::{CliFailure, Terminal};
 
 /// Runs a node until Ctrl-C or SIGTERM, then lets it finish what it holds. A second signal ends
@@ -29,6 +30,9 @@ pub async fn run(
     let data = PathBuf::from(file.setting(SettingKey::Data, args.data.as_ref()).value);
     let listen = file.setting(SettingKey::Listen, args.listen.as_ref()).address()?;
     let level = file.setting(SettingKey::Level, args.level.as_ref()).level()?;
+    let max_age = file.setting(SettingKey::MaxAge, args.max_age.as_ref()).duration()?;
+    let max_age_ms = max_age.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    let retention = Retention { max_age_ms, ..Retention::default() };
     let mut asked = ProcessSignals::new().map_err(CliFailure::Runtime)?;
     let origins = args.origin.clone();
     let (tls, limits) = (tls(args, file)?, limits(args));
@@ -40,17 +44,17 @@ pub async fn run(
         listen,
         data: data_folder,
         level,
+        retention,
         origins,
         tls,
         limits,
         reply_ttl,
         otlp,
-        ..Config::default()
     };
     raise_open_files();
     let node = HubNode::start(config).await?;
     let data = std::path::absolute(&data).unwrap_or(data);
-    EndStartReport { node: &node, data, level, is_secure: secure }.say(file, terminal)?;
+    EndStartReport { node: &node, data, level, max_age, is_secure: secure }.say(file, terminal)?;
     let name = loop {
         match asked.next().await {
             "SIGHUP" => match node.reload() {
@@ -106,6 +110,7 @@ struct EndStartReport<'a> {
     node: &'a HubNode,
     data: PathBuf,
     level: Level,
+    max_age: Option<Duration>,
     is_secure: bool,
 }
 
@@ -133,7 +138,11 @@ impl EndStartReport<'_> {
         terminal.line(format_args!("  console  open {scheme}://{} in a browser", self.page()))?;
         terminal.line(format_args!("  data     {}", self.data.display()))?;
         terminal.line(format_args!("  level    {level}"))?;
-        terminal.line(format_args!("  access   {}", self.access()))?;
+        if let Some(age) = self.max_age {
+            let age = show_span(age);
+            terminal.line(format_args!("  max age  {age}, of streams without bounds"))?;
+        }
+        terminal.line(format_args!("  access   {}", self.access(file)))?;
         let server = self.server(file);
         terminal.line(format_args!("  try      sealane sub hello{server}"))?;
         terminal.line(format_args!("           sealane pub hello world{server}"))?;
@@ -163,19 +172,29 @@ impl EndStartReport<'_> {
         }
     }
 
-    fn access(&self) -> String {
+    fn access(&self, file: &SettingsFile) -> String {
+        // Without the flag the verb would act on the folder of another node.
+        let is_usual = PathBuf::from(file.setting(SettingKey::Data, None).value) == self.data;
+        let named = self.data.display().to_string();
+        let quote = if named.contains(|c: char| !is_plain(c)) { "'" } else { "" };
+        let data = if is_usual { String::new() } else { format!(" --data {quote}{named}{quote}") };
         match TokenFile::read(&TokenFile::path(&self.data)) {
             Ok(tokens) if !tokens.guards() => {
-                "every program on this machine; `sealane token new` makes tokens".to_owned()
+                format!("every program on this machine; `sealane token{data} new` makes tokens")
             }
             Ok(tokens) if tokens.is_empty() => {
-                "nobody: no token is left; `sealane token new` makes one".to_owned()
+                format!("nobody: no token is left; `sealane token{data} new` makes one")
             }
             Ok(tokens) => {
                 let tokens = count(tokens.iter().count() as u64, "tokens");
-                format!("whoever has one of {tokens}; `sealane token ls` lists them")
+                format!("whoever has one of {tokens}; `sealane token{data} ls` lists them")
             }
             Err(error) => error.to_string(),
         }
     }
+}
+
+/// Whether a shell takes a character as it is.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "/._-+@%".contains(c)
 }

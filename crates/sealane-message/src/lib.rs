@@ -44,5 +44,5 @@ mod value;
 pub use data_type::{DataType, UnknownDataType};
 pub use error::{ErrorInfo, Exit, Retry};
 pub use input_error::InputError;
-pub use topic::{ERRORS, Pattern, System, Topic, TopicError};
+pub use topic::{ERRORS, Pattern, PatternExactness, System, Topic, TopicError};
 pub use value::Value;

@@ -79,17 +79,20 @@ pub enum System {
     Dead,
     /// The orders that groups obey.
     Groups,
+    /// The node's own records: who changed something, and who was refused.
+    Audit,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [System; 2] = [System::Dead, System::Groups];
+    pub const ALL: [System; 3] = [System::Dead, System::Groups, System::Audit];
 
     /// The first segment of its topics.
     pub fn name(self) -> &'static str {
         match self {
             System::Dead => "dead",
             System::Groups => "groups",
+            System::Audit => "audit",
         }
     }
 
@@ -147,6 +150,43 @@ impl Pattern {
         self.as_str().starts_with('*')
     }
 
+    /// Whether any topic belongs to both sets.
+    pub fn overlaps(&self, other: &Pattern) -> bool {
+        // A wildcard in front stands for no system's name.
+        let meets =
+            |open: &Pattern, named: &Pattern| open.begins_open() && named.system().is_some();
+        if meets(self, other) || meets(other, self) {
+            return false;
+        }
+        let (mut ours, mut theirs) = (self.as_str().split('/'), other.as_str().split('/'));
+        loop {
+            // No topic is empty, so that a rest which is all of a pattern stands for one name.
+            match (ours.next(), theirs.next()) {
+                (Some("**"), _) | (_, Some("**")) => return true,
+                (Some(our), Some(their)) if our == "*" || their == "*" || our == their => {}
+                (None, None) => return true,
+                _ => return false,
+            }
+        }
+    }
+
+    /// How exactly the set is described; the greater, the more exactly: first by the longest run of
+    /// names without a wildcard between them, then by whether it ends with no `**`.
+    pub fn exactness(&self) -> PatternExactness {
+        let (mut run, mut longest, mut has_rest) = (0, 0, false);
+        for segment in self.as_str().split('/') {
+            run = if segment == "*" || segment == "**" { 0 } else { run + 1 };
+            longest = longest.max(run);
+            has_rest = segment == "**";
+        }
+        PatternExactness { longest, is_closed: !has_rest }
+    }
+
+    /// The system that all topics of the set belong to; none: there is no such system.
+    pub fn system(&self) -> Option<System> {
+        System::of(first(self.as_str()))
+    }
+
     /// The one topic that this pattern names, if it has no wildcard.
     pub fn topic(&self) -> Option<&Topic> {
         if self.0.as_str().contains('*') { None } else { Some(&self.0) }
@@ -164,6 +204,16 @@ impl Pattern {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+}
+
+/// How exactly a [`Pattern`] describes its topics. Of two rules for the same topic the more exact
+/// one holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PatternExactness {
+    /// Names in the longest run of them.
+    longest: usize,
+    /// Whether the number of segments is fixed.
+    is_closed: bool,
 }
 
 impl FromStr for Pattern {
@@ -267,7 +317,8 @@ mod tests {
 
     #[test]
     fn the_topics_of_systems_are_matched_by_their_names_alone() {
-        let of_systems = ["dead", "dead/a", "dead/a/b", "groups/0a1b2c3d", "groups/a/b"];
+        let of_systems =
+            ["dead", "dead/a", "dead/a/b", "groups/0a1b2c3d", "groups/a/b", "audit/node"];
         for topic in of_systems {
             for open in ["**", "*", "*/*", "*/**", "*/a", "*/a/b", "*/*/b", "*/0a1b2c3d"] {
                 assert!(!matches(open, topic), "{open} {topic}");
@@ -302,6 +353,30 @@ mod tests {
                 let begins = topic.starts_with(pattern.beginning());
                 assert!(begins || !pattern.matches(&topic.parse().unwrap()), "{pattern} {topic}");
             }
+        }
+    }
+
+    #[test]
+    fn two_patterns_overlap_where_a_topic_matches_both() {
+        let texts = paths(&["a", "b", "dead", "*", "**"], 3);
+        let patterns: Vec<Pattern> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+        let topics = paths(&["a", "b", "dead"], 4);
+        let topics: Vec<Topic> = topics.iter().map(|text| text.parse().unwrap()).collect();
+        for one in &patterns {
+            for other in &patterns {
+                let shared = topics.iter().any(|topic| one.matches(topic) && other.matches(topic));
+                assert_eq!(one.overlaps(other), shared, "{one} {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_run_of_names_is_the_most_exact() {
+        let exactness = |text: &str| text.parse::<Pattern>().unwrap().exactness();
+        let ascending = ["**", "*", "a/**", "a/*", "a/b/**", "*/a/b", "a/b/c/**", "a/b/c"];
+        assert!(ascending.is_sorted_by(|less, more| exactness(less) < exactness(more)));
+        for (one, other) in [("a/*", "*/a"), ("a/**", "a/*/**"), ("a/*/b", "a")] {
+            assert_eq!(exactness(one), exactness(other), "{one} {other}");
         }
     }
 

@@ -72,6 +72,10 @@ export class ConsumerPanel {
       ["next offset", [count(info.next)]],
       ["lag", [info.lag > 0 ? `${count(info.lag)}, ${lasted(info.lagMs)}` : "none"]],
       ["in flight", [`${count(info.inFlight)}, ${count(info.held)} held now`]],
+      [
+        "unfinished",
+        [info.unfinished > 0 ? `${count(info.unfinished)}, oldest ${lasted(info.oldestMs)}` : "none"],
+      ],
       ["at most in flight", [count(info.maxInFlight)]],
       ["comes again after", [lasted(info.ackWaitMs)]],
       ["attempts", [info.maxAttempts > 0 ? `at most ${count(info.maxAttempts)}` : "no bound"]],

@@ -157,7 +157,8 @@ export class Overview {
     if (list.length > 0) {
       const [first, last] = [list[0].stream, list.at(-1).stream];
       const all = this.#before.length === 0 && !more;
-      return all ? `${count(list.length)} streams` : `${first} to ${last}${more}`;
+      const number = list.length === 1 ? "1 stream" : `${count(list.length)} streams`;
+      return all ? number : `${first} to ${last}${more}`;
     }
     if (more) return `None in ${asked} answers of the hub; the next page looks further.`;
     if (this.#before.length > 0) return "No further stream.";

@@ -14,7 +14,7 @@ export class Readers {
 
   constructor(topic) {
     this.#topic = topic;
-    const shared = ["Consumer", "Members", "Next offset", "In flight", "Lag", "Behind"];
+    const shared = ["Consumer", "Members", "Next offset", "In flight", "Lag", "Unfinished", "Oldest"];
     const counted = ["Redelivered", "Dead letters"];
     const each = ["Connection", "Credit", "In flight", "Delivered", "Codec", "Since"];
     this.element = el(
@@ -56,7 +56,9 @@ export class Readers {
       cell(consumer.next),
       cell(consumer.inFlight),
       cell(consumer.lag, consumer.lag > 0),
-      right(consumer.lag > 0 ? lasted(consumer.lagMs) : "–"),
+      // A worker that has everything and died has no lag, and messages that nobody finishes.
+      cell(consumer.unfinished, consumer.unfinished > 0 && consumer.members === 0),
+      right(consumer.unfinished > 0 ? lasted(consumer.oldestMs) : "–"),
       cell(consumer.redelivered),
       cell(consumer.deadLettered, consumer.deadLettered > 0),
     );

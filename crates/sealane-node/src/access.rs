@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
-use sealane_message::{Pattern, Topic};
+use sealane_message::{Pattern, System, Topic};
 use sealane_stream::{ShareRules, SteeredTopics};
 use tokio::sync::watch;
 
@@ -91,10 +91,15 @@ impl AccessTokens {
         self.tokens.current()
     }
 
+    /// Whether the request is meant for this node, and by no page that is none of ours.
+    pub(crate) fn check_site(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+        self.site.check(headers, self.is_guarded())
+    }
+
     /// The pass of the request's sender, or the reason why the request is refused.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<RequestPass, HttpRefusal> {
         // The site comes first: a page of the web must not even find out whether a token is right.
-        self.site.check(headers, self.is_guarded())?;
+        self.check_site(headers)?;
         let secret = secret(headers);
         let hash = secret.map(|secret| secret.hash());
         let pass = RequestPass { hash, token: None, peer: None };
@@ -174,7 +179,7 @@ fn remember(folder: &Path, tokens: &TokenFile) {
 }
 
 /// The sender of a request, and its rights.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct RequestPass {
     hash: Option<[u8; 32]>,
     /// None: a node without tokens, which serves its own machine.
@@ -225,6 +230,14 @@ impl RequestPass {
 
     /// Whether the right that one topic asks for is granted.
     pub(crate) fn may(&self, right: TokenRight, topic: &Topic) -> bool {
+        if topic.system() == Some(System::Audit) {
+            match right {
+                TokenRight::Read => return self.may_observe(),
+                // The node alone writes there, whoever asks.
+                TokenRight::Publish => return false,
+                TokenRight::Manage | TokenRight::Orders => {}
+            }
+        }
         self.token.as_ref().is_none_or(|token| token.rights().grants(right.on(topic), topic))
     }
 
@@ -233,8 +246,9 @@ impl RequestPass {
         if self.may(right, topic) {
             return Ok(());
         }
-        let right = right.on(topic);
-        Err(HttpRefusal::Forbidden { right: right.name(), on: topic.to_string() })
+        let is_audit = topic.system() == Some(System::Audit) && right == TokenRight::Read;
+        let right = if is_audit { "observe" } else { right.on(topic).name() };
+        Err(HttpRefusal::Forbidden { right, on: topic.to_string() })
     }
 
     /// The topic of that name, where the right to it is granted.
@@ -257,15 +271,38 @@ impl RequestPass {
 
     /// Refuses a pattern of which not all may be read.
     pub(crate) fn need_to_read_all(&self, pattern: &Pattern) -> Result<(), HttpRefusal> {
+        if pattern.system() == Some(System::Audit) {
+            return self.need_observe();
+        }
         if self.token.as_ref().is_none_or(|token| token.rights().reads_all(pattern)) {
             return Ok(());
         }
         Err(HttpRefusal::Forbidden { right: TokenRight::Read.name(), on: pattern.to_string() })
     }
 
+    /// Refuses a pattern of which not all streams may be managed.
+    pub(crate) fn need_to_manage_all(&self, pattern: &Pattern) -> Result<(), HttpRefusal> {
+        // Among the streams of groups are those that ask for another right.
+        let right = match pattern.system() {
+            Some(System::Groups) => TokenRight::Orders,
+            _ => TokenRight::Manage,
+        };
+        let is_granted = |token: &Arc<AccessToken>| {
+            token.rights().of(right).iter().any(|granted| granted.covers(pattern))
+        };
+        if self.token.as_ref().is_none_or(is_granted) {
+            return Ok(());
+        }
+        Err(HttpRefusal::Forbidden { right: right.name(), on: pattern.to_string() })
+    }
+
+    fn may_observe(&self) -> bool {
+        self.token.as_ref().is_none_or(|token| token.rights().observe)
+    }
+
     /// Refuses who may not see the node's own figures.
     pub(crate) fn need_observe(&self) -> Result<(), HttpRefusal> {
-        if self.token.as_ref().is_none_or(|token| token.rights().observe) {
+        if self.may_observe() {
             return Ok(());
         }
         Err(HttpRefusal::Forbidden { right: "observe", on: "the node".to_owned() })

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::Config;
 use crate::access::{self, AccessTokens, RequestPass};
+use crate::audit::AuditTrail;
 use crate::fair::{DeliveryShare, FairLimits, ReplyHold, ReplyOwner};
 use crate::peer::{ClientPeer, ConnectionPermits};
 use crate::probe::FolderProbe;
@@ -19,6 +20,7 @@ use crate::requests::RequestTimings;
 use crate::routes;
 use crate::served::ServedCount;
 use crate::spans::SpanQueue;
+use crate::tickets::GivenTickets;
 use crate::upgrade::RefusalSlots;
 
 /// The parts of all memory for large replies of which a token has one, where there are several.
@@ -40,7 +42,17 @@ pub(crate) struct NodeApp {
     pub(crate) spans: Arc<SpanQueue>,
     pub(crate) probe: FolderProbe,
     pub(crate) readers: Arc<ConnectedReaders>,
+    pub(crate) audit: AuditTrail,
+    pub(crate) tickets: GivenTickets,
     alive: Mutex<Option<NodeAlive>>,
+}
+
+/// The channels by which a node is told, and tells.
+pub(crate) struct NodeDoors {
+    /// Turns true when the node stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+    pub(crate) alive: NodeAlive,
+    pub(crate) audit: AuditTrail,
 }
 
 /// While one of these is held, the node waits before it closes its hub.
@@ -51,9 +63,9 @@ impl NodeApp {
         hub: StreamHub,
         access: Arc<AccessTokens>,
         config: &Config,
-        stopping: watch::Receiver<bool>,
-        alive: NodeAlive,
+        doors: NodeDoors,
     ) -> Self {
+        let NodeDoors { stopping, alive, audit } = doors;
         Self {
             hub,
             access,
@@ -67,6 +79,8 @@ impl NodeApp {
             spans: Arc::default(),
             probe: FolderProbe::new(&config.data),
             readers: Arc::default(),
+            audit,
+            tickets: GivenTickets::default(),
             alive: Mutex::new(Some(alive)),
         }
     }
@@ -79,6 +93,19 @@ impl NodeApp {
     /// No further connection is served.
     pub(crate) fn let_go(&self) {
         self.alive.lock().take();
+    }
+
+    /// The pass of whoever brings a ticket, as its token is now.
+    pub(crate) fn admit_ticket(
+        &self,
+        headers: &HeaderMap,
+        ticket: &str,
+    ) -> Result<RequestPass, HttpRefusal> {
+        // The site comes first. A page of the web must not use up tickets either.
+        self.access.check_site(headers)?;
+        let pass = self.tickets.take(ticket, Instant::now())?;
+        // The token may have been revoked since.
+        self.access.renew(pass)
     }
 
     /// The pass of a request's sender. Unknown tokens are answered so often a minute. Valid tokens

@@ -3,21 +3,34 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::limits::{MAX_BODY_GRACE_MS, MIN_BODY_RATE};
+use crate::limits::{MAX_BODY_GRACE_MS, MAX_DISCARD_MS, MAX_DISCARDED_BYTES, MIN_BODY_RATE};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderValue, StatusCode};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use sealane_codec::{Codec, negotiate, records};
 use sealane_protocol::Error;
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::access::RequestPass;
 use crate::fair::{BodyShare, FairLimits};
 use crate::refusal::HttpRefusal;
+
+/// Reads a body and forgets it, within bounds.
+async fn discard(mut body: Body) {
+    let mut left = MAX_DISCARDED_BYTES;
+    let all = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            let Some(less) = left.checked_sub(length) else { return };
+            left = less;
+        }
+    };
+    let _ = timeout(Duration::from_millis(MAX_DISCARD_MS), all).await;
+}
 
 /// A body, and its share of the memory that there is for bodies.
 pub(crate) struct ReceivedBody {
@@ -43,6 +56,12 @@ pub(crate) async fn read(
     // A length that is too large is refused before anything is read. A lying one meets the bound
     // below.
     if length.is_some_and(|n| n > MAX_REQUEST_BYTES) {
+        // A client that waits for leave to send gets its answer at once. Any other one is still
+        // sending, and would find the connection reset before it reads why.
+        let is_sending = length.is_some_and(|n| n <= MAX_DISCARDED_BYTES);
+        if is_sending && !headers.contains_key(EXPECT) {
+            discard(request.into_body()).await;
+        }
         return Err(too_large());
     }
     // The share grows with what has come. A client that declares 16 MiB and sends nothing takes
@@ -97,6 +116,7 @@ async fn gather(share: &mut BodyShare, mut body: Body) -> Result<Bytes, HttpRefu
         pace.took(piece.len(), Instant::now());
         count += piece.len();
         if count > MAX_REQUEST_BYTES {
+            discard(body).await;
             return Err(too_large());
         }
         share.grow(piece.len())?;

@@ -8,18 +8,79 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::DatumWriter;
 use sealane_message::Topic;
+use sealane_protocol::limits::MAX_RANGE_MESSAGES;
 use sealane_protocol::{
-    ConsumerInfo, ConsumerVerb, Error, read_consumer_query, write_consumer_removed,
+    ConsumerInfo, ConsumerVerb, ConsumersPage, Error, StreamsQuery, read_consumer_query,
+    write_consumer_removed,
 };
 use sealane_stream::limits::MAX_SHOWN_PENDING;
 
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
+use crate::audit::{AuditDetail, detailed};
 use crate::body;
 use crate::limits::MAX_SHOWN_CONNECTIONS;
 use crate::query;
 use crate::refusal::HttpRefusal;
 use crate::reply::{MadeReply, ReplyFill, accepted, answer, answer_in, answer_metered, place_for};
+use crate::streams::StreamsWish;
+
+/// The consumers of all streams that are asked for and may be read, in the order of topics. A page
+/// ends behind a whole stream, so that it may have more of them than `limit`.
+pub(crate) async fn list(
+    State(app): State<Arc<NodeApp>>,
+    Extension(pass): Extension<RequestPass>,
+    query: RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let asked = || -> Result<_, HttpRefusal> {
+        let query = StreamsQuery::read(query::read(query)?)?;
+        accepted(&headers)?;
+        Ok(query)
+    };
+    let query = match asked() {
+        Ok(query) => query,
+        Err(refusal) => return answer(&headers, Err(refusal)),
+    };
+    let (app, pass, headers, query) = (&app, &pass, &headers, &query);
+    let make = async || {
+        let page = page_of(app, pass, query.clone()).await?;
+        let fill = Box::new(move |writer: &mut DatumWriter<'_>| page.write(writer));
+        Ok(MadeReply::new(headers, StatusCode::OK, fill))
+    };
+    answer_metered(app, pass, headers, make).await
+}
+
+async fn page_of(
+    app: &NodeApp,
+    pass: &RequestPass,
+    mut query: StreamsQuery,
+) -> Result<ConsumersPage, HttpRefusal> {
+    let limit = query.limit.take().unwrap_or(MAX_RANGE_MESSAGES);
+    let mut wish = StreamsWish::new(query);
+    let mut page = ConsumersPage { consumers: Vec::new(), next: None };
+    loop {
+        let (streams, is_cut) = wish.grant(app, pass).await;
+        let last = streams.last().map(|state| state.stream.clone());
+        for state in streams.into_iter().filter(|state| !state.consumers.is_empty()) {
+            if page.consumers.len() >= limit {
+                return Ok(page);
+            }
+            match app.hub.consumers(&state.stream).await {
+                Ok(found) => page.consumers.extend(found.consumers),
+                // It was removed since it was found.
+                Err(Error::UnknownStream(_)) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            page.next = Some(state.stream);
+        }
+        if !is_cut || last.is_none() {
+            page.next = None;
+            return Ok(page);
+        }
+        wish.go_on(last);
+    }
+}
 
 /// All consumers of a stream, or the one that the query names.
 pub(crate) async fn show(
@@ -76,14 +137,18 @@ pub(crate) async fn steer(
         // its body.
         let body = body::read(&app.fair, &pass, request).await?;
         let verb = ConsumerVerb::read(body.codec, &body.bytes)?;
+        let detail = AuditDetail(verb.to_string());
         let place = place_for(&app, &pass, STEERED_BYTES).await?;
         app.hub.steer(&topic, &consumer, verb).await?;
         let info = inform(&app, &topic, &consumer).await?;
         let fill = Box::new(move |writer: &mut DatumWriter<'_>| info.write(writer)) as ReplyFill;
-        Ok((place, fill))
+        Ok((detail, place, fill))
     };
     match result.await {
-        Ok((place, fill)) => answer_in(place, &headers, Ok((StatusCode::OK, fill))),
+        Ok((detail, place, fill)) => {
+            let reply = answer_in(place, &headers, Ok((StatusCode::OK, fill)));
+            detailed(reply, Some(detail))
+        }
         Err(refusal) => answer(&headers, Err(refusal)),
     }
 }

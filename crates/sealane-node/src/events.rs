@@ -30,6 +30,7 @@ use crate::readers::EnteredReader;
 use crate::refusal::HttpRefusal;
 use crate::reply::answer;
 use crate::served::ServedClient;
+use crate::tickets;
 
 /// The header by which a client says what it had last.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -62,13 +63,15 @@ async fn open(
     query: RawQuery,
     headers: &HeaderMap,
 ) -> Result<EventSource, HttpRefusal> {
-    let (pattern, from) = read(query)?;
+    let EventsQuery { pattern, from, last_event_id } = read(query)?;
     let owner = pass.reply_owner();
     // The grant is taken before the subscription, so that a token revoked in between is noticed.
     let grant = ConnectionGrant::reading(app.access.clone(), pass, pattern.clone())?;
     let alive = app.alive().filter(|_| !app.is_stopping()).ok_or(Error::Draining)?;
     let served = app.serving.enter()?;
-    let (mut cursor, from) = begin(headers, from)?;
+    // The header wins: a browser that comes back by itself repeats the query of its first request.
+    let named = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
+    let (mut cursor, from) = begin(named.or(last_event_id).as_deref(), from)?;
     let who = SubscriptionReader::Reader { start: from, generation: None };
     let (mut subscription, joined) = app.hub.subscribe(pattern.clone(), who.clone()).await?;
     for (topic, (generation, next)) in &cursor.streams {
@@ -105,22 +108,35 @@ async fn open(
     })
 }
 
-fn read(query: RawQuery) -> Result<(Pattern, ReadStart), HttpRefusal> {
-    let (mut pattern, mut from) = (None, ReadStart::New);
+/// The parameters of an event source.
+struct EventsQuery {
+    pattern: Pattern,
+    from: ReadStart,
+    /// The `id` of the last event that the client had, if the query says it. A page that opens a
+    /// new source can set no header.
+    last_event_id: Option<String>,
+}
+
+fn read(query: RawQuery) -> Result<EventsQuery, HttpRefusal> {
+    let (mut pattern, mut from, mut last_event_id) = (None, ReadStart::New, None);
     for (name, value) in query::read(query)? {
         match name.as_str() {
             "stream" => pattern = Some(value.parse::<Pattern>().map_err(Error::from)?),
             "from" => from = value.parse()?,
+            // A page may hand on the nothing that it had.
+            "lastEventId" => last_event_id = Some(value).filter(|id| !id.is_empty()),
+            // It was used where the sender was let in.
+            tickets::PARAMETER => {}
             _ => return Err(Error::parameter(name, "is no parameter of an event source").into()),
         }
     }
     let pattern = pattern.ok_or_else(|| Error::parameter("stream", "is missing"))?;
-    Ok((pattern, from))
+    Ok(EventsQuery { pattern, from, last_event_id })
 }
 
 /// The cursor of a client, and from where it reads streams that the cursor does not name.
-fn begin(headers: &HeaderMap, from: ReadStart) -> Result<(EventCursor, ReadStart), Error> {
-    let Some(id) = headers.get(LAST_EVENT_ID) else {
+fn begin(id: Option<&str>, from: ReadStart) -> Result<(EventCursor, ReadStart), Error> {
+    let Some(id) = id else {
         let since = match from {
             ReadStart::New => now_ms(),
             ReadStart::Time(time_ms) => time_ms,
@@ -129,7 +145,7 @@ fn begin(headers: &HeaderMap, from: ReadStart) -> Result<(EventCursor, ReadStart
         return Ok((EventCursor { since, streams: BTreeMap::new() }, from));
     };
     let wrong = || Error::parameter("Last-Event-ID", "is none that this hub has given");
-    let cursor = id.to_str().ok().and_then(EventCursor::read).ok_or_else(wrong)?;
+    let cursor = EventCursor::read(id).ok_or_else(wrong)?;
     // Of streams that it has had nothing of, it has missed what came since it began.
     let since = ReadStart::Time(cursor.since);
     Ok((cursor, since))

@@ -92,7 +92,7 @@ struct RateBucket {
 }
 
 impl<K: Hash + Eq + Clone> ClientRates<K> {
-    fn new(per_second: f64, burst: f64, max_keys: usize) -> Self {
+    pub(crate) fn new(per_second: f64, burst: f64, max_keys: usize) -> Self {
         Self { per_second, burst, max_keys, buckets: Mutex::default() }
     }
 

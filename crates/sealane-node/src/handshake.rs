@@ -46,7 +46,12 @@ impl SocketHandshake {
             && lists(headers, &CONNECTION, "upgrade")
             && lists(headers, &UPGRADE, "websocket")
             && headers.get(SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
-        let key = headers.get(SEC_WEBSOCKET_KEY).filter(|_| is_asked)?;
+        let mut keys = headers.get_all(SEC_WEBSOCKET_KEY).iter();
+        let key = keys.next().filter(|key| is_asked && is_key(key.as_bytes()))?;
+        // Of two keys a proxy may have taken the other one for the request's.
+        if keys.next().is_some() {
+            return None;
+        }
         let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()?;
         // hyper hands over a connection only if it agreed to an upgrade. Without this there is
         // nothing to serve.
@@ -90,6 +95,15 @@ impl SocketHandshake {
         response
     }
 }
+
+/// Whether a text is a key of a handshake: 16 bytes in base64 (RFC 6455 §4.1).
+fn is_key(text: &[u8]) -> bool {
+    let bytes = base64_simd::STANDARD.decode_to_vec(text);
+    bytes.is_ok_and(|bytes| bytes.len() == KEY_BYTES)
+}
+
+/// The bytes of a handshake's key.
+const KEY_BYTES: usize = 16;
 
 /// The connection as it was accepted, and what came on it behind the request.
 async fn open(upgraded: Upgraded, sizes: SocketSizes) -> Option<WebSocket> {

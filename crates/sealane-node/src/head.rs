@@ -31,6 +31,12 @@ fn target(request: &Request) -> Result<(), HttpRefusal> {
         return wrong("the request has no `Host` field");
     }
     let host = host.map_or(&b""[..], |host| host.as_bytes());
+    // A proxy's rules for paths see one segment there, and this node would see two.
+    let is_hidden =
+        |part: &str| part.as_bytes().starts_with(b"2F") || part.as_bytes().starts_with(b"2f");
+    if request.uri().path().split('%').skip(1).any(is_hidden) {
+        return wrong("the path has `%2F`: the slashes of a topic stand in it as they are");
+    }
     match request.uri().authority() {
         // RFC 9112 §3.2.2 lets the target win. A check in front may have looked at the field.
         Some(named) if !named.as_str().as_bytes().eq_ignore_ascii_case(host) => {

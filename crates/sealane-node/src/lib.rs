@@ -26,6 +26,7 @@
 
 pub mod access;
 mod app;
+mod audit;
 mod body;
 mod clock;
 mod connection;
@@ -53,12 +54,14 @@ mod replies;
 mod reply;
 mod requests;
 mod routes;
+mod rules;
 mod served;
 mod server;
 mod socket;
 mod spans;
 mod streams;
 mod subscribe;
+mod tickets;
 mod tls;
 mod trace;
 mod upgrade;
@@ -74,7 +77,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use access::{AccessTokens, AllowedSites};
-use app::NodeApp;
+use app::{NodeApp, NodeDoors};
+use audit::AuditTrail;
 pub use fair::ClientLimits;
 pub use refusal::ERRORS;
 use server::NodeServer;
@@ -252,7 +256,10 @@ impl HubNode {
         let address = listener.local_addr().map_err(listen)?;
         let (stop, stopping) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
-        let app = Arc::new(NodeApp::new(hub, access.clone(), &config, stopping.clone(), alive));
+        let (audit, records) = AuditTrail::new();
+        let doors = NodeDoors { stopping: stopping.clone(), alive, audit };
+        let app = Arc::new(NodeApp::new(hub, access.clone(), &config, doors));
+        tokio::spawn(audit::keep(app.clone(), records, stopping.clone()));
         let sharer = Arc::downgrade(&app);
         access.share_by(move |rules| {
             // The tokens may outlive the node by a moment.
@@ -269,6 +276,8 @@ impl HubNode {
         let router = routes::router(app.clone());
         let server =
             NodeServer::start(app.clone(), router, tls.clone(), listener).map_err(listen)?;
+        let streams = app.hub.count();
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, streams, "serves");
         Ok(HubNode { app, folder, address, stop, connections, tls, spans, server })
     }
 

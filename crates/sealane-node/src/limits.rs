@@ -143,8 +143,44 @@ sealane_message::limits! {
     MAX_REFUSAL_MS: u64 = 500, "milliseconds";
     /// How long spans wait for more of them.
     SPAN_GATHER_MS: u64 = 1000, "milliseconds";
+    /// How often a list of spans is sent to a collector that asks for it again. Then its spans
+    /// count as dropped.
+    MAX_SPAN_ATTEMPTS: u32 = 3, "attempts";
+    /// How long the node waits before it sends a list again, unless the collector says how long.
+    /// The next time it waits twice as long.
+    FIRST_SPAN_RETRY_MS: u64 = 500, "milliseconds";
+    /// Bytes of a body that is too large, which the node reads and forgets so that its client comes
+    /// to the refusal.
+    MAX_DISCARDED_BYTES: usize = 64 << 20, "bytes";
+    /// How long it does so.
+    MAX_DISCARD_MS: u64 = 2000, "milliseconds";
     /// How long a collector may take to answer. Then the spans that it was handed count as dropped.
     MAX_COLLECTOR_MS: u64 = 5000, "milliseconds";
+    /// How long a ticket stands for its token. Then it is worth nothing.
+    MAX_TICKET_MS: u64 = 30_000, "milliseconds";
+    /// Tickets of one token that are not used yet; all that come without a token count as one. A
+    /// further one is refused.
+    MAX_TOKEN_TICKETS: usize = 1024, "tickets";
+    /// Tickets of one node that are not used yet. A further one is refused.
+    MAX_TICKETS: usize = 65_536, "tickets";
+    /// Records of deeds of one token in a second, over ten seconds. Further ones are counted in the
+    /// next record.
+    AUDITED_PER_SECOND: u64 = 20, "records per second";
+    /// Records of one refusal of one token and address in a minute. Further ones are counted in the
+    /// next record.
+    MAX_REFUSALS_PER_MINUTE: u64 = 6, "records per minute";
+    /// Records of the audit that wait to be stored. Further ones are counted, and stand in the log.
+    MAX_WAITING_AUDIT: usize = 1024, "records";
+    /// Records of the audit that are stored at once.
+    MAX_AUDITED_AT_ONCE: usize = 256, "records";
+    /// Bytes of what a record says that something was done to. The rest is left out.
+    MAX_AUDITED_BYTES: usize = 320, "bytes";
+    /// How long the stream of the audit keeps a record, unless its owner sets another time.
+    MAX_AUDIT_AGE_MS: u64 = 90 * 24 * 3600 * 1000, "milliseconds";
+    /// Bytes that the stream of the audit keeps, unless its owner sets another bound.
+    MAX_AUDIT_BYTES: u64 = 64 << 20, "bytes";
+    /// How often the node looks whether its store takes messages, for the audit.
+    AUDIT_LOOK_MS: u64 = 1000, "milliseconds";
     /// Bytes that the node reads of a WebSocket that it refuses. More ends it.
     MAX_REFUSED_SOCKET_BYTES: usize = 4096, "bytes";
 }

@@ -3,12 +3,14 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{ACCEPT, VARY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
@@ -24,11 +26,47 @@ use crate::access::RequestPass;
 use crate::app::NodeApp;
 use crate::reply::{MadeReply, answer, answer_metered};
 
+/// Caches must not hand one format to a client of the other.
+const VARIES: HeaderValue = HeaderValue::from_static("accept");
+
 /// The label of what has no series of its own: no topic holds a `*`.
 const OTHER: &str = "*other*";
 
-/// OpenMetrics 1.0, which Prometheus reads as it reads its own format.
-const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// A format in which metrics are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MetricsFormat {
+    /// OpenMetrics 1.0.
+    Open,
+    /// The text format of Prometheus, version 0.0.4.
+    Text,
+}
+
+impl MetricsFormat {
+    /// The format that a client asks for. Without a wish it is the text format, which every reader
+    /// of metrics knows.
+    fn accepted(headers: &HeaderMap) -> Self {
+        let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let of = |kind: &str| accept.split(',').filter_map(|one| wish(one, kind)).max();
+        let (open, text) = (of("application/openmetrics-text"), of("text/plain"));
+        if open.is_some_and(|open| open > 0) && open >= text { Self::Open } else { Self::Text }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// How much an element of `Accept` wishes for a kind, in thousandths; none: it names another one.
+fn wish(element: &str, kind: &str) -> Option<u32> {
+    let mut parts = element.split(';').map(str::trim);
+    let is_named = parts.next()?.eq_ignore_ascii_case(kind);
+    let weight = parts.find_map(|part| part.strip_prefix("q="));
+    let weight = weight.map_or(Some(1.0), |text| text.trim().parse::<f64>().ok());
+    is_named.then(|| (weight.unwrap_or(0.0).clamp(0.0, 1.0) * 1000.0) as u32)
+}
 
 /// `GET /metrics`.
 pub(crate) async fn show(
@@ -39,20 +77,23 @@ pub(crate) async fn show(
     if let Err(refusal) = pass.need_observe() {
         return answer(&headers, Err(refusal));
     }
+    let format = MetricsFormat::accepted(&headers);
     let make = || {
         let app = app.clone();
         async move {
             // It looks at every stream, and nobody who is served by this thread waits for that.
-            match tokio::task::spawn_blocking(move || write(gather(&app))).await {
+            match tokio::task::spawn_blocking(move || write(gather(&app), format)).await {
                 Ok(Ok(text)) => {
-                    let (status, kind) = (StatusCode::OK, KIND);
+                    let (status, kind) = (StatusCode::OK, format.content_type());
                     Ok(MadeReply { status, kind, body: text.into_bytes() })
                 }
                 _ => Err(Error::Draining.into()),
             }
         }
     };
-    answer_metered(&app, &pass, &headers, make).await
+    let mut reply = answer_metered(&app, &pass, &headers, make).await;
+    reply.headers_mut().insert(VARY, VARIES);
+    reply
 }
 
 /// A metric with all its series.
@@ -92,11 +133,30 @@ type MetricLabels = Vec<(&'static str, Cow<'static, str>)>;
 #[derive(Debug)]
 struct GatheredMetrics(Vec<NodeMetric>);
 
-fn write(gathered: GatheredMetrics) -> Result<String, fmt::Error> {
+fn write(gathered: GatheredMetrics, format: MetricsFormat) -> Result<String, fmt::Error> {
     let (mut registry, mut out) = (Registry::default(), String::new());
     registry.register_collector(Box::new(gathered));
     text::encode(&mut out, &registry)?;
-    Ok(out)
+    Ok(if format == MetricsFormat::Open { out } else { as_text(&out) })
+}
+
+/// OpenMetrics as the older format says the same: a counter is described by the name that its
+/// samples have, and nothing stands behind the last of them. All else is alike in both.
+fn as_text(open: &str) -> String {
+    let kinds = open.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let counters: HashSet<&str> =
+        kinds.filter(|(_, kind)| *kind == "counter").map(|(name, _)| name).collect();
+    let mut out = String::with_capacity(open.len());
+    for line in open.lines().filter(|line| *line != "# EOF") {
+        let described = line.strip_prefix("# ").and_then(|rest| {
+            let (word, rest) = rest.split_once(' ')?;
+            let (name, said) = rest.split_once(' ')?;
+            counters.contains(name).then(|| format!("# {word} {name}_total {said}"))
+        });
+        out.push_str(described.as_deref().unwrap_or(line));
+        out.push('\n');
+    }
+    out
 }
 
 impl Collector for GatheredMetrics {
@@ -330,7 +390,8 @@ fn by_share(app: &NodeApp) -> Vec<NodeMetric> {
 }
 
 fn by_consumer(consumers: &[ConsumerFigures]) -> Vec<NodeMetric> {
-    let points = |value: fn(&ConsumerFigures) -> u64| -> Vec<MetricPoint> {
+    type Value = fn(&ConsumerFigures) -> u64;
+    let points = |value: Value, is_told: fn(&ConsumerFigures) -> bool| -> Vec<MetricPoint> {
         let point = |of: &ConsumerFigures| {
             let name = if of.stream.is_some() { &of.consumer } else { OTHER };
             let stream = ("stream", topic(of.stream.as_ref()));
@@ -339,13 +400,28 @@ fn by_consumer(consumers: &[ConsumerFigures]) -> Vec<NodeMetric> {
                 value: value(of),
             }
         };
-        consumers.iter().map(point).collect()
+        consumers.iter().filter(|of| is_told(of)).map(point).collect()
     };
-    let gauge =
-        |name, help, value| NodeMetric { name, help, values: MetricValues::Gauge(points(value)) };
-    let total =
-        |name, help, value| NodeMetric { name, help, values: MetricValues::Counter(points(value)) };
+    let gauge = |name, help, value| {
+        let values = MetricValues::Gauge(points(value, |_| true));
+        NodeMetric { name, help, values }
+    };
+    let total = |name, help, value| {
+        let values = MetricValues::Counter(points(value, |of| of.is_counted));
+        NodeMetric { name, help, values }
+    };
+    let oldest = points(|of| of.oldest_ms / 1000, |of| of.stream.is_some());
     vec![
+        NodeMetric {
+            name: "sealane_stream_consumer_oldest_seconds",
+            help: "How long the oldest message that is not done for it has been stored.",
+            values: MetricValues::Gauge(oldest),
+        },
+        gauge(
+            "sealane_stream_consumer_unfinished",
+            "Messages that are not done for it: not given yet, or given and not done.",
+            |of| of.unfinished(),
+        ),
         gauge("sealane_stream_consumer_lag", "Messages that it was not given yet.", |of| of.lag),
         gauge("sealane_stream_consumer_in_flight", "Messages given and not done.", |of| {
             of.in_flight
@@ -361,4 +437,43 @@ fn by_consumer(consumers: &[ConsumerFigures]) -> Vec<NodeMetric> {
 
 fn topic(stream: Option<&String>) -> Cow<'static, str> {
     stream.map_or(OTHER.into(), |topic| topic.clone().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_the_one_that_is_asked_for() {
+        let format = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            MetricsFormat::accepted(&headers)
+        };
+        assert_eq!(MetricsFormat::accepted(&HeaderMap::new()), MetricsFormat::Text);
+        for (accept, expected) in [
+            ("*/*", MetricsFormat::Text),
+            ("text/plain", MetricsFormat::Text),
+            ("text/plain;version=0.0.4;q=0.5,*/*;q=0.1", MetricsFormat::Text),
+            ("application/openmetrics-text", MetricsFormat::Open),
+            ("application/openmetrics-text;q=0", MetricsFormat::Text),
+            ("application/openmetrics-text;q=x", MetricsFormat::Text),
+            ("application/openmetrics-text;q=0.3, text/plain;q=0.4", MetricsFormat::Text),
+            (
+                "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",
+                MetricsFormat::Open,
+            ),
+        ] {
+            assert_eq!(format(accept), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn the_text_format_describes_a_counter_by_the_name_of_its_samples() {
+        let open = "# HELP a Things.\n# TYPE a counter\na_total{b=\"# EOF\"} 1\n\
+                    # HELP ab More.\n# TYPE ab gauge\nab 2\n# EOF\n";
+        let text = "# HELP a_total Things.\n# TYPE a_total counter\na_total{b=\"# EOF\"} 1\n\
+                    # HELP ab More.\n# TYPE ab gauge\nab 2\n";
+        assert_eq!(as_text(open), text);
+    }
 }

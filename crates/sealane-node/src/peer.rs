@@ -1,6 +1,7 @@
 //! How many connections there may be: so many of one node, and so many of one address.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -12,6 +13,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// since whoever has one address there has all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ClientPeer(IpAddr);
+
+impl fmt::Display for ClientPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            IpAddr::V4(address) => address.fmt(f),
+            IpAddr::V6(network) => write!(f, "{network}/64"),
+        }
+    }
+}
 
 impl ClientPeer {
     pub(crate) fn new(address: IpAddr) -> Self {

@@ -51,6 +51,11 @@ sealane_message::errors! {
         #[cause("the token is missing, unknown or expired")]
         #[hint("Set SEALANE_TOKEN, or make one with `sealane token new` on the node's machine.")]
         Unauthorized,
+        /// A ticket that stands for no token any more, or never did.
+        #[code("SL-NODE-23", "TicketSpent")]
+        #[cause("the ticket is unknown, was used before, or is too old")]
+        #[hint("Ask for a new one for each connection: `POST /v1/ticket` with the token.")]
+        Ticket,
         /// The token does not grant the right.
         #[error("the token does not grant {right} on {on}")]
         #[code("SL-NODE-07", "Forbidden")]
@@ -203,7 +208,7 @@ impl HttpRefusal {
             HttpRefusal::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             HttpRefusal::UpgradeRequired => StatusCode::UPGRADE_REQUIRED,
             HttpRefusal::Body(_) => StatusCode::BAD_REQUEST,
-            HttpRefusal::Unauthorized => StatusCode::UNAUTHORIZED,
+            HttpRefusal::Unauthorized | HttpRefusal::Ticket => StatusCode::UNAUTHORIZED,
             HttpRefusal::Forbidden { .. } | HttpRefusal::Site(_) => StatusCode::FORBIDDEN,
             HttpRefusal::Connections | HttpRefusal::TooFast(_) | HttpRefusal::Guesses(_) => {
                 StatusCode::TOO_MANY_REQUESTS
@@ -269,7 +274,9 @@ fn status(error: &Error) -> StatusCode {
         Error::UnknownStream(_) | Error::UnknownConsumer { .. } | Error::NotDelayed { .. } => {
             StatusCode::NOT_FOUND
         }
+        Error::UnknownRule(_) => StatusCode::NOT_FOUND,
         Error::OffsetMismatch { .. } | Error::KeyReused => StatusCode::CONFLICT,
+        Error::RuleTie { .. } => StatusCode::CONFLICT,
         Error::NotSealed { .. } | Error::SealMismatch { .. } => StatusCode::CONFLICT,
         Error::StreamRemoved | Error::ConsumerRemoved => StatusCode::CONFLICT,
         Error::BeyondEnd { .. } => StatusCode::CONFLICT,

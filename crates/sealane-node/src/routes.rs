@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -14,14 +14,15 @@ use tracing::Instrument;
 
 use crate::access::{RequestPass, cross_site};
 use crate::app::NodeApp;
+use crate::audit::AuditedRequest;
 use crate::peer::ClientPeer;
 use crate::ready::ready;
 use crate::refusal::HttpRefusal;
 use crate::reply::{RefusalName, ReplyFill, answer};
 use crate::trace::TracedRequest;
 use crate::{
-    console, consumers, delayed, enqueue, events, head, metrics, publish, streams, subscribe,
-    upgrade,
+    console, consumers, delayed, enqueue, events, head, metrics, publish, query, rules, streams,
+    subscribe, tickets, upgrade,
 };
 
 /// The description of the routes for other programs.
@@ -35,6 +36,13 @@ struct HttpRoute {
     serve: MethodRouter<Arc<NodeApp>>,
 }
 
+/// A route that asks for a token.
+#[derive(Debug, Clone, Copy)]
+struct GuardedRoute {
+    kind: RouteKind,
+    path: &'static str,
+}
+
 /// The clients that may ask, and the way in which a refusal is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RouteKind {
@@ -44,6 +52,8 @@ enum RouteKind {
     Guarded,
     /// The same, for a WebSocket.
     Socket,
+    /// Clients that bring a token, or a ticket in its place.
+    Ticketed,
 }
 
 fn routes() -> Vec<HttpRoute> {
@@ -59,12 +69,24 @@ fn routes() -> Vec<HttpRoute> {
         guarded("/v1/enqueue/batch", "post", post(enqueue::batch)),
         guarded("/v1/streams", "get", get(streams::list)),
         guarded("/v1/streams/{*topic}", "get put delete", topic),
+        guarded("/v1/consumers", "get", get(consumers::list)),
         guarded("/v1/consumers/{*topic}", "get post delete", consumer),
         guarded("/v1/delayed/{*topic}", "get delete", held_back),
+        guarded(
+            "/v1/rules",
+            "get put delete",
+            get(rules::list).put(rules::set).delete(rules::remove),
+        ),
         guarded("/v1/purge/{*topic}", "post", post(streams::purge)),
         socket("/v1/subscribe", get(subscribe::subscribe)),
         socket("/v1/publish", get(publish::publish)),
-        guarded("/v1/events", "get", get(events::events)),
+        HttpRoute {
+            path: "/v1/events",
+            methods: "get",
+            kind: RouteKind::Ticketed,
+            serve: get(events::events),
+        },
+        guarded("/v1/ticket", "post", post(tickets::make)),
         guarded("/metrics", "get", get(metrics::show)),
         open("/v1/openapi.json", get(openapi)),
         open("/health", get(health)),
@@ -80,7 +102,7 @@ pub(crate) fn router(app: Arc<NodeApp>) -> Router {
         // axum's own answer to a wrong method is no refusal of the hub, and is not in the client's
         // codec.
         let serve = serve.fallback(move |request| wrong_method(request, methods));
-        let admit = from_fn_with_state((app.clone(), kind), admit);
+        let admit = from_fn_with_state((app.clone(), GuardedRoute { kind, path }), admit);
         router =
             router.route(path, if kind == RouteKind::Open { serve } else { serve.layer(admit) });
     }
@@ -101,29 +123,44 @@ async fn openapi() -> Response {
 
 /// Lets those through who may be here; what they may do is for the route to ask.
 async fn admit(
-    State((app, kind)): State<(Arc<NodeApp>, RouteKind)>,
+    State((app, route)): State<(Arc<NodeApp>, GuardedRoute)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match pass(&app, &request) {
+    let audited = AuditedRequest::of(&request, route.path);
+    let (pass, response) = match pass(&app, route.kind, &request) {
         Ok(pass) => {
-            request.extensions_mut().insert(pass);
-            next.run(request).await
+            request.extensions_mut().insert(pass.clone());
+            (pass, next.run(request).await)
         }
         // A browser shows a page nothing of a refused upgrade. The reason has to come on an opened
         // socket.
-        Err(refusal) if kind == RouteKind::Socket => upgrade::refuse(&app, request, refusal).await,
-        Err(refusal) => answer(request.headers(), Err(refusal)),
-    }
+        Err(refusal) if route.kind == RouteKind::Socket => {
+            (RequestPass::default(), upgrade::refuse(&app, request, refusal).await)
+        }
+        Err(refusal) => (RequestPass::default(), answer(request.headers(), Err(refusal))),
+    };
+    app.audit.note(&audited, pass.name(), &response);
+    response
 }
 
 /// The pass of a request's sender; a node that stops takes none.
-fn pass(app: &NodeApp, request: &Request) -> Result<RequestPass, HttpRefusal> {
+fn pass(app: &NodeApp, kind: RouteKind, request: &Request) -> Result<RequestPass, HttpRefusal> {
     let peer = request.extensions().get::<ClientPeer>().copied();
-    let pass = app.admit(request.headers(), peer)?;
+    let ticket = || ticket(request.uri().query()?);
+    let pass = match (kind == RouteKind::Ticketed).then(ticket).flatten() {
+        Some(ticket) => app.admit_ticket(request.headers(), &ticket)?,
+        None => app.admit(request.headers(), peer)?,
+    };
     // The token is asked first, so that a bad one is refused alike before and while the node
     // drains.
     if app.is_stopping() { Err(Error::Draining.into()) } else { Ok(pass) }
+}
+
+/// The ticket in a query. What is wrong with a query says the route that reads it.
+fn ticket(query: &str) -> Option<String> {
+    let all = query::read(RawQuery(Some(query.to_owned()))).ok()?;
+    all.into_iter().find_map(|(name, value)| (name == tickets::PARAMETER).then_some(value))
 }
 
 /// The paths of all routes.
@@ -166,6 +203,7 @@ async fn health(State(app): State<Arc<NodeApp>>, headers: HeaderMap) -> Response
         cause: trouble.map(|trouble| trouble.to_string()),
         level: app.hub.level().into(),
         streams: app.hub.count() as u64,
+        store: Some(app.hub.store_id().to_string()),
     };
     let fill: ReplyFill = Box::new(move |writer| health.write(writer));
     answer(&headers, Ok((code, fill)))

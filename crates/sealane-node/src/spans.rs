@@ -20,7 +20,10 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::limits::{MAX_COLLECTOR_MS, MAX_SPANS_AT_ONCE, MAX_WAITING_SPANS, SPAN_GATHER_MS};
+use crate::limits::{
+    FIRST_SPAN_RETRY_MS, MAX_COLLECTOR_MS, MAX_SPAN_ATTEMPTS, MAX_SPANS_AT_ONCE, MAX_WAITING_SPANS,
+    SPAN_GATHER_MS,
+};
 use crate::trace::{HexBytes, TraceContext};
 
 /// `SPAN_KIND_SERVER`.
@@ -66,13 +69,17 @@ impl SpanCollector {
         // Only plain HTTP is spoken to a collector. An address with TLS has to fail at the start,
         // not at the first span.
         let is_plain = uri.scheme_str() == Some("http") && uri.query().is_none();
-        let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
+        // A port beyond 65535 is left out by the parser, as if none were named.
+        let named = uri.authority()?.as_str().rsplit(['@', ']']).next().unwrap_or_default();
+        let is_named = named.contains(':');
+        let port = uri.port_u16().filter(|port| *port > 0).or((!is_named).then_some(80))?;
+        let authority = format!("{host}:{port}");
         let path = format!("{}/v1/traces", uri.path().trim_end_matches('/'));
         is_plain.then_some(Self { authority, path })
     }
 
     /// Hands a list of spans over.
-    async fn take(&self, body: Vec<u8>) -> io::Result<()> {
+    async fn take(&self, body: Bytes) -> io::Result<CollectorAnswer> {
         let stream = TcpStream::connect(&self.authority).await?;
         // Each list has a connection of its own: one a second costs little, and no idle one can die
         // unseen.
@@ -81,7 +88,7 @@ impl SpanCollector {
         let request = Request::post(&self.path)
             .header("host", &self.authority)
             .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body)))
+            .body(Full::new(body))
             .map_err(io::Error::other)?;
         let mut answer = pin!(sender.send_request(request));
         let answer = tokio::select! {
@@ -89,13 +96,51 @@ impl SpanCollector {
             // One that ends has answered, or does not any more.
             _ = connection => answer.await,
         };
-        let status = answer.map_err(io::Error::other)?.status();
-        if status.is_success() {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("it answers {status}")))
+        let answer = answer.map_err(io::Error::other)?;
+        let status = answer.status();
+        // Those that OTLP over HTTP names as to be repeated; all others are for good.
+        let is_later = [429, 502, 503, 504].contains(&status.as_u16());
+        let wait =
+            answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
+        match status.is_success() {
+            true => Ok(CollectorAnswer::Taken),
+            false if is_later => Ok(CollectorAnswer::Later { status, wait_s: wait }),
+            false => Err(io::Error::other(format!("it answers {status}"))),
         }
     }
+
+    /// Hands a list over, again after a while if the collector asks for that.
+    async fn take_in_time(&self, body: Bytes) -> io::Result<()> {
+        let mut wait = Duration::from_millis(FIRST_SPAN_RETRY_MS);
+        let mut answer = String::new();
+        for attempt in 1..=MAX_SPAN_ATTEMPTS {
+            // A collector that hangs would let the queue fill until every span is dropped.
+            let patience = Duration::from_millis(MAX_COLLECTOR_MS);
+            let taken = tokio::time::timeout(patience, self.take(body.clone())).await;
+            match taken.unwrap_or_else(|_| Err(io::Error::other("it does not answer")))? {
+                CollectorAnswer::Taken => return Ok(()),
+                CollectorAnswer::Later { status, wait_s } => {
+                    answer = format!("it answers {status}");
+                    let asked = wait_s.map_or(wait, Duration::from_secs);
+                    if attempt < MAX_SPAN_ATTEMPTS {
+                        tokio::time::sleep(asked.min(patience)).await;
+                    }
+                    wait *= 2;
+                }
+            }
+        }
+        Err(io::Error::other(answer))
+    }
+}
+
+/// The answer of a collector to a list of spans.
+enum CollectorAnswer {
+    Taken,
+    /// It is to be sent again, after so many seconds if it says how many.
+    Later {
+        status: StatusCode,
+        wait_s: Option<u64>,
+    },
 }
 
 impl SpanQueue {
@@ -144,10 +189,7 @@ impl SpanQueue {
             // A second of gathering makes one request of many spans. A trace is not read sooner
             // than that.
             gather(&mut waiting, &mut spans).await;
-            // A collector that hangs would let the queue fill until every span is dropped.
-            let patience = Duration::from_millis(MAX_COLLECTOR_MS);
-            let taken = tokio::time::timeout(patience, collector.take(write(&spans))).await;
-            let taken = taken.unwrap_or_else(|_| Err(io::Error::other("it does not answer")));
+            let taken = collector.take_in_time(write(&spans).into()).await;
             let count = if taken.is_ok() { &self.sent } else { &self.dropped };
             count.fetch_add(spans.len() as u64, Ordering::Relaxed);
             match (&taken, is_well) {
@@ -283,10 +325,40 @@ mod tests {
             let (authority, path) = (authority.to_owned(), path.to_owned());
             assert_eq!(SpanCollector::read(endpoint), Some(SpanCollector { authority, path }));
         }
-        for none in ["", "collector:4318", "https://collector:4318", "http://", "/v1", "http://a?b"]
-        {
+        for none in [
+            "",
+            "collector:4318",
+            "https://collector:4318",
+            "http://",
+            "/v1",
+            "http://a?b",
+            "http://127.0.0.1:99999",
+            "http://127.0.0.1:0",
+            "http://[::1]:65536",
+        ] {
             assert_eq!(SpanCollector::read(none), None, "{none}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_collector_that_asks_for_it_is_sent_the_list_again() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", port.local_addr().unwrap());
+        let answers = ["503 Service Unavailable\r\nretry-after: 0", "200 OK", "400 Bad Request"];
+        let collector = tokio::spawn(async move {
+            for answer in answers {
+                let (mut stream, _) = port.accept().await.unwrap();
+                let mut head = vec![0; 4096];
+                assert!(stream.read(&mut head).await.unwrap() > 0);
+                let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let reads = SpanCollector::read(&endpoint).unwrap();
+        assert!(reads.take_in_time(Bytes::from_static(b"{}")).await.is_ok());
+        assert!(reads.take_in_time(Bytes::from_static(b"{}")).await.is_err(), "400 is for good");
+        collector.await.unwrap();
     }
 
     #[tokio::test]

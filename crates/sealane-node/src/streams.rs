@@ -18,6 +18,7 @@ use sealane_stream::{StreamPage, SubscriptionOutput};
 
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
+use crate::audit::{AuditDetail, detailed};
 use crate::body;
 use crate::query;
 use crate::refusal::HttpRefusal;
@@ -146,28 +147,43 @@ pub(crate) async fn purge(
         let body = body::read(&app.fair, &pass, request).await?;
         let Purge { before } = Purge::read(body.codec, &body.bytes)?;
         let purged = app.hub.purge(&topic, before).await?;
-        Ok(Box::new(move |writer: &mut DatumWriter<'_>| purged.write(writer)) as ReplyFill)
+        let detail = AuditDetail(format!("{} of {}", purged.purged, purged.next));
+        let fill = move |writer: &mut DatumWriter<'_>| purged.write(writer);
+        Ok((detail, Box::new(fill) as ReplyFill))
     };
-    answer(&headers, result.await.map(|fill| (StatusCode::OK, fill)))
+    let (detail, result) = match result.await {
+        Ok((detail, fill)) => (Some(detail), Ok((StatusCode::OK, fill))),
+        Err(refusal) => (None, Err(refusal)),
+    };
+    detailed(answer(&headers, result), detail)
 }
 
 /// The request for a list.
-struct StreamsWish {
+pub(crate) struct StreamsWish {
     pattern: Option<Pattern>,
     after: Option<Topic>,
     limit: usize,
 }
 
 impl StreamsWish {
-    fn new(list: StreamsQuery) -> Self {
+    pub(crate) fn new(list: StreamsQuery) -> Self {
         let StreamsQuery { pattern, after, limit } = list;
         Self { pattern, after, limit: limit.unwrap_or(MAX_RANGE_MESSAGES) }
+    }
+
+    /// Goes on behind a stream that was granted.
+    pub(crate) fn go_on(&mut self, after: Option<Topic>) {
+        self.after = after;
     }
 
     /// The first streams, by their topics, that may be read, and whether there may be more. No
     /// other is described, and none is named to go on from: the walk past those that may not be
     /// read ends behind one that may, and lets others have their turn until it comes to one.
-    async fn grant(&self, app: &NodeApp, pass: &RequestPass) -> (Vec<StreamState>, bool) {
+    pub(crate) async fn grant(
+        &self,
+        app: &NodeApp,
+        pass: &RequestPass,
+    ) -> (Vec<StreamState>, bool) {
         let wanted = |topic: &Topic| {
             let is_asked = self.pattern.as_ref().is_none_or(|pattern| pattern.matches(topic));
             is_asked && pass.may(TokenRight::Read, topic)

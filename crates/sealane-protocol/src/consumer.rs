@@ -1,11 +1,12 @@
 //! Consumers as those see and steer them who run them: `/v1/consumers/{topic}`.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use sealane_codec::{Codec, DatumWriter, typed};
 use sealane_message::Topic;
 
-use crate::forms::{AsText, append, read_body, those_read};
+use crate::forms::{AsText, MaybeText, append, read_body, those_read};
 use crate::state::{ConnectionState, ConsumerState, Removed};
 use crate::{ConsumerSettings, Error, ReadStart};
 
@@ -60,6 +61,18 @@ pub(crate) struct SkipForm {
     /// The last.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<u64>,
+}
+
+impl fmt::Display for ConsumerVerb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pause => f.write_str("pause"),
+            Self::Resume => f.write_str("resume"),
+            Self::Reset(start) => write!(f, "reset {start}"),
+            Self::Skip(offsets) => write!(f, "skip {}-{}", offsets.start(), offsets.end()),
+            Self::Redeliver => f.write_str("redeliver"),
+        }
+    }
 }
 
 impl ConsumerVerb {
@@ -143,6 +156,12 @@ pub struct ConsumerInfo {
     /// For how long the oldest of those has been stored, in milliseconds; 0: there is none.
     #[serde(default)]
     pub lag_ms: u64,
+    /// Messages that are not done for it: those that it was not given, and those in flight.
+    #[serde(default)]
+    pub unfinished: u64,
+    /// For how long the oldest of those has been stored, in milliseconds; 0: there is none.
+    #[serde(default)]
+    pub oldest_ms: u64,
     /// Of the messages in flight, those that a member has now. The others wait to come again.
     #[serde(default)]
     pub held: u64,
@@ -190,6 +209,18 @@ pub struct Consumers {
     pub consumers: Vec<ConsumerInfo>,
 }
 
+/// Consumers of several streams, in the order of their topics and names.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ConsumersPage {
+    /// They.
+    #[serde(default)]
+    pub consumers: Vec<ConsumerInfo>,
+    /// The `after` of the next page; none: this is the last.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "MaybeText")]
+    pub next: Option<Topic>,
+}
+
 /// Writes the answer to a `DELETE`: the consumer is no more.
 pub fn write_consumer_removed(stream: &Topic, consumer: &str, writer: &mut DatumWriter<'_>) {
     typed::write(&Removed { stream, consumer: Some(consumer), removed: true }, writer);
@@ -208,9 +239,18 @@ mod tests {
         };
         let settings = ConsumerSettings { max_in_flight: 8, ack_wait_ms: 9, max_attempts: 10 };
         let stream = "a/b".parse().unwrap();
-        let (lag, lag_ms, held) = (11, 12, 13);
-        let (connections, pending) = (None, None);
-        ConsumerInfo { stream, state, lag, lag_ms, held, settings, connections, pending }
+        ConsumerInfo {
+            stream,
+            state,
+            lag: 11,
+            lag_ms: 12,
+            unfinished: 14,
+            oldest_ms: 15,
+            held: 13,
+            settings,
+            connections: None,
+            pending: None,
+        }
     }
 
     #[test]
@@ -238,6 +278,12 @@ mod tests {
             let mut body = Vec::new();
             all.write(&mut DatumWriter::new(codec, &mut body));
             assert_eq!(Consumers::read(codec, &body), Ok(all));
+            for next in [None, Some("b".parse().unwrap())] {
+                let page = ConsumersPage { consumers: vec![info()], next };
+                let mut body = Vec::new();
+                page.write(&mut DatumWriter::new(codec, &mut body));
+                assert_eq!(ConsumersPage::read(codec, &body), Ok(page));
+            }
         }
     }
 

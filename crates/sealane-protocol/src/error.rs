@@ -307,6 +307,24 @@ sealane_message::errors! {
         #[cause("a message is to be stored under a condition that this hub does not know")]
         #[hint("Conditions are: `expect`.")]
         UnknownCondition(String),
+        /// A rule that is as exact as another one for the same topics.
+        #[error("for some topics `{pattern}` is as exact as the rule `{other}`")]
+        #[code("SL-HUB-38", "RuleTie")]
+        #[cause("two rules of retention would hold for the same topics, and neither is more exact")]
+        #[hint("Name more segments in one of the two patterns, or remove the other rule: \
+                `sealane stream rules` lists them.")]
+        RuleTie {
+            /// The pattern of the rule that was to be made.
+            pattern: String,
+            /// That of the rule that is there.
+            other: String,
+        },
+        /// No rule of this pattern.
+        #[error("there is no rule `{0}`")]
+        #[code("SL-HUB-39", "UnknownRule")]
+        #[cause("no rule of retention has that pattern")]
+        #[hint("`sealane stream rules` lists the rules.")]
+        UnknownRule(String),
         /// The bytes of a sealed message are no frame in the full form.
         #[error("the sealed bytes are no frame: {0}")]
         #[code("SL-HUB-19", "FrameMalformed")]

@@ -15,8 +15,8 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::error::unknown_field;
 use crate::{
-    Cancelled, ConsumerInfo, Consumers, DelayedPage, Error, Malformed, Purged, StreamState,
-    StreamsPage,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed,
+    Purged, RetentionRule, StreamRules, StreamState, StreamsPage,
 };
 
 /// Appends a value as one datum.
@@ -44,7 +44,19 @@ macro_rules! answers {
     )*};
 }
 
-answers!(StreamState, StreamsPage, ConsumerInfo, Consumers, DelayedPage, Cancelled, Purged);
+answers!(
+    AccessTicket,
+    StreamState,
+    StreamsPage,
+    ConsumerInfo,
+    Consumers,
+    ConsumersPage,
+    DelayedPage,
+    Cancelled,
+    Purged,
+    RetentionRule,
+    StreamRules
+);
 
 /// Reads the body of a request. `expected` is the form that the sender of another one is shown.
 pub(crate) fn read_body<'de, T: Deserialize<'de>>(

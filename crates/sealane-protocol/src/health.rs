@@ -22,6 +22,9 @@ pub struct Health {
     pub level: HubLevel,
     /// How many streams it has.
     pub streams: u64,
+    /// The id of its store, which no copy of it shares; none: an older hub has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
 }
 
 impl Health {
@@ -51,7 +54,8 @@ mod tests {
         for cause in [None, Some("the disk is full".to_owned())] {
             let (version, status) = ("0.1.0".into(), "storage".into());
             let level = Level::Disk.into();
-            let health = Health { ok: false, version, status, cause, level, streams: 3 };
+            let store = Some("0a1b".to_owned());
+            let health = Health { ok: false, version, status, cause, level, streams: 3, store };
             for codec in Codec::AT_REST {
                 let mut body = Vec::new();
                 health.write(&mut DatumWriter::new(codec, &mut body));

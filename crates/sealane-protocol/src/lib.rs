@@ -44,15 +44,17 @@ mod op;
 mod page;
 mod publish;
 mod purge;
+mod rule;
 #[cfg(test)]
 mod schema;
 mod sealed;
 mod socket;
 mod state;
 mod subscribe;
+mod ticket;
 
 pub use consumer::{
-    ConsumerInfo, ConsumerVerb, Consumers, PendingMessage, read_consumer_query,
+    ConsumerInfo, ConsumerVerb, Consumers, ConsumersPage, PendingMessage, read_consumer_query,
     write_consumer_removed,
 };
 pub use delayed::{
@@ -75,6 +77,7 @@ pub use publish::{
     StoredRange, read_publish, write_publish,
 };
 pub use purge::{Purge, Purged};
+pub use rule::{RetentionRule, RuleBounds, StreamRules, read_rule_query, write_rule_removed};
 pub use sealed::{SealedEnvelope, write_sealed};
 pub use socket::write_message;
 pub use state::{
@@ -82,3 +85,4 @@ pub use state::{
     StreamsQuery, write_removed,
 };
 pub use subscribe::{ConsumerChange, ConsumerSettings, ReadStart, SubscribeQuery};
+pub use ticket::AccessTicket;

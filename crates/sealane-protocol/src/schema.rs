@@ -17,10 +17,12 @@ use crate::forms::{AsText, MaybeGroup, MaybeText, OffsetRange, OffsetRangesForm}
 use crate::frame::{ControlForm, StatusForm};
 use crate::op::OpForm;
 use crate::publish::PublishForm;
+use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
-    Cancelled, ConsumerInfo, Consumers, DelayedPage, Health, Purge, Purged, ReadStart,
-    StreamChange, StreamState, StreamsPage, WireError,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, Purge,
+    Purged, ReadStart, RetentionRule, RuleBounds, StreamChange, StreamRules, StreamState,
+    StreamsPage, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -313,13 +315,19 @@ fn definitions() -> Map<String, Value> {
         PublishRequest,
         Enqueued,
         EnqueuedBatch,
+        AccessTicket,
         StreamState,
         StreamsPage,
         ConsumerInfo,
         Consumers,
+        ConsumersPage,
         DelayedPage,
         Cancelled,
         Purged,
+        RetentionRule,
+        StreamRules,
+        RuleBounds,
+        RemovedRule<'_>,
         Removed<'_>,
         Page,
         Health,

@@ -103,6 +103,10 @@ pub struct StreamState {
     /// The stream's retention.
     #[serde(flatten)]
     pub retention: Retention,
+    /// The pattern of the rule that the retention, or a part of it, is of; empty: the hub's
+    /// default. None: all of it is the stream's own, or it has no bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
     /// When the stream was made, in Unix milliseconds.
     #[serde(default)]
     pub created_ms: u64,
@@ -188,6 +192,11 @@ impl StreamState {
     pub fn lag(&self) -> Option<u64> {
         self.consumers.iter().map(|consumer| consumer.lag(self.next)).max()
     }
+
+    /// The unfinished messages of the consumer that has most; none: nobody shares the work.
+    pub fn unfinished(&self) -> Option<u64> {
+        self.consumers.iter().map(|consumer| consumer.unfinished(self.next)).max()
+    }
 }
 
 impl ConsumerState {
@@ -196,6 +205,11 @@ impl ConsumerState {
     /// that the consumer may be ahead; then there is none.
     pub fn lag(&self, next: u64) -> u64 {
         next.saturating_sub(self.next)
+    }
+
+    /// The messages that are not done for it: its lag, and what it has in flight.
+    pub fn unfinished(&self, next: u64) -> u64 {
+        self.lag(next) + self.in_flight
     }
 }
 
@@ -300,6 +314,7 @@ mod tests {
             level: HubLevel::Other("moon".into()),
             sealed: Some(GroupTag::from_bytes([1, 2, 3, 4])),
             retention: Retention { max_age_ms: 11, max_count: 12, max_bytes: 13 },
+            rule: Some("a/**".into()),
             created_ms: 14,
             last_ms: 15,
             readers: 16,

@@ -22,7 +22,7 @@ Examples:
 /// Run many machines in virtual time over modelled radio.
 #[derive(Debug, Parser)]
 #[command(name = "sealane-sim", version = env!("SEALANE_VERSION"), after_long_help = AFTER_HELP)]
-#[command(disable_help_subcommand = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true, max_term_width = 80)]
 pub(crate) struct SimCli {
     /// Write data as JSON, one value per line, each with "v":1
     #[arg(long, global = true)]
@@ -159,4 +159,24 @@ pub(crate) struct SimReplayArgs {
     /// Write the page with the map
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::*;
+
+    #[test]
+    fn the_help_of_every_verb_fits_80_columns() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            let wide = help.lines().find(|line| line.chars().count() > 80);
+            assert_eq!(wide, None, "{}", command.get_name());
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut command = SimCli::command();
+        command.build();
+        check(&mut command);
+    }
 }

@@ -95,10 +95,8 @@ pub(crate) enum StoreChange {
     /// Sets the times of keys and sessions right. The rows decide how many those are.
     RestampRows(RowRestamp),
     /// Keeps a rule of retention; there may be one of its pattern already.
-    #[allow(dead_code)] // Planned once rules have their verbs.
     KeepRule(Box<RuleRow>),
     /// Removes the rule of a pattern.
-    #[allow(dead_code)] // Planned once rules have their verbs.
     RemoveRule { pattern: String },
 }
 

@@ -26,6 +26,7 @@ use crate::envelope::{MessageIds, StreamEnvelope};
 use crate::metrics::{Metrics, SeriesFigures, Timings, figures};
 use crate::publishing::{OpenSessions, PublishSession, queue_cost};
 use crate::registry::StreamRegistry;
+use crate::rules::RuleTable;
 use crate::store::{OwnBounds, StoreId, StoreReads, StoreWrites, StreamSettings};
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{
@@ -136,6 +137,7 @@ impl StreamHub {
         let is_bounded = !defaults.retention.keeps_all();
         let registry =
             Arc::new(StreamRegistry::new(reads, clock, is_bounded, opened.streams, sender));
+        registry.hold(RuleTable::of_rows(opened.rules, config.retention), None);
         registry.begin();
         let writes = StoreWrites::new(
             opened.connection,
@@ -547,7 +549,8 @@ fn describe(stream: &StreamEntry) -> StreamState {
         count: state.next - state.first,
         bytes: state.bytes,
         level: state.settings.level.into(),
-        retention: state.settings.retention,
+        retention: state.bounds.retention,
+        rule: state.bounds.rule.as_ref().map(|rule| rule.to_string()),
         sealed: stream.sealed,
         created_ms: stream.created_ms,
         last_ms: state.last_ms,

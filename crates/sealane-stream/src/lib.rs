@@ -54,6 +54,7 @@ mod model;
 mod publishing;
 mod registry;
 mod rooms;
+mod rules;
 mod shares;
 mod signal;
 mod store;

@@ -3,12 +3,16 @@
 sealane_message::limits! {
     /// Answers to `seek` that a connection has not read. One that asks for more is closed.
     MAX_WAITING_ANSWERS: usize = 1024, "answers";
-    /// Streams of one hub, those below `dead/` and `groups/` not counted. A further one is refused.
+    /// Streams of one hub, those of systems not counted. A further one is refused.
     MAX_STREAMS: usize = 100_000, "streams";
     /// Streams below `dead/`. Letters that would take a further one are counted as dropped.
     MAX_DEAD_STREAMS: usize = 100_000, "streams";
     /// Streams below `groups/`. A further one is refused.
     MAX_GROUP_STREAMS: usize = 10_000, "streams";
+    /// Rules of retention. A further one is refused.
+    MAX_RULES: usize = 256, "rules";
+    /// Streams below `audit/`. A further one is refused.
+    MAX_AUDIT_STREAMS: usize = 16, "streams";
     /// Consumers of one stream, its inbox included. A further one is refused.
     MAX_CONSUMERS: usize = 4096, "consumers";
     /// Consumers of one stream that one token made; all that come without a token count as one. A
@@ -60,6 +64,9 @@ sealane_message::limits! {
     MAX_METRIC_STREAMS: usize = 256, "streams";
     /// Consumers that have series of their own in `/metrics`. Further ones are summed as `*other*`.
     MAX_METRIC_CONSUMERS: usize = 512, "consumers";
+    /// Of those further ones, the consumers with most unfinished messages, which have gauges of
+    /// their own all the same.
+    MAX_METRIC_BEHIND: usize = 64, "consumers";
     /// Publishing sessions that are remembered, each counted for every stream. If a token has more
     /// than its share, its own oldest ones go.
     MAX_SESSIONS: usize = 1_000_000, "sessions";

@@ -18,6 +18,7 @@ use crate::clock::HubClock;
 use crate::consumer::ConsumerMember;
 use crate::metrics::{Metrics, SeriesPlaces, Timings};
 use crate::rooms::StreamRooms;
+use crate::rules::RuleTable;
 use crate::shares::ShareBook;
 use crate::signal::SubscriptionSignal;
 use crate::store::{StoreFault, StoreReads, StreamRow};
@@ -35,6 +36,8 @@ pub(crate) struct StreamRegistry {
     /// Every stream has its row in the store: only the writer adds and removes streams, in the
     /// order of its queue, after the commit stands.
     streams: RwLock<StreamIndex>,
+    /// The rules of retention.
+    rules: RwLock<Arc<RuleTable>>,
     /// Whether any stream has bounds, or ever had since the hub was opened.
     pub(crate) bounded: AtomicBool,
     /// Why the last commit failed, as long as they do.
@@ -86,6 +89,7 @@ impl StreamRegistry {
             series,
             shares,
             streams: RwLock::new(streams),
+            rules: RwLock::default(),
             bounded: AtomicBool::new(is_bounded),
             fault: Mutex::default(),
             log: CheckpointLog::default(),
@@ -96,6 +100,30 @@ impl StreamRegistry {
             starved: Mutex::default(),
             writer,
         }
+    }
+
+    /// The rules of retention.
+    pub(crate) fn rules(&self) -> Arc<RuleTable> {
+        self.rules.read().clone()
+    }
+
+    /// Has these rules hold from now on. Where they are known to differ for the topics of one
+    /// pattern alone, only those streams are looked at.
+    pub(crate) fn hold(&self, rules: RuleTable, of: Option<&Pattern>) {
+        self.bounded.fetch_or(rules.is_bounded(), Ordering::Relaxed);
+        *self.rules.write() = Arc::new(rules);
+        let is_concerned = |topic: &Topic| of.is_none_or(|pattern| pattern.matches(topic));
+        for stream in self.streams().iter().filter(|stream| is_concerned(&stream.topic)) {
+            self.govern(stream);
+        }
+    }
+
+    /// Gives a stream the bounds that hold for it by its settings and the rules.
+    pub(crate) fn govern(&self, stream: &StreamEntry) {
+        let rules = self.rules();
+        let mut state = stream.state.lock();
+        state.bounds = rules.bounds(&stream.topic, &state.settings);
+        self.bounded.fetch_or(!state.bounds.retention.keeps_all(), Ordering::Relaxed);
     }
 
     /// Has the clock look after every consumer that waits for time to pass, or for dead letters.
@@ -174,6 +202,7 @@ impl StreamRegistry {
     pub(crate) fn insert(&self, stream: &Arc<StreamEntry>) {
         // The series is there before the stream can be found, so that its first message is counted.
         self.series.admit(stream);
+        self.govern(stream);
         stream.belong_to(&self.shares);
         self.streams.write().add(stream.clone());
         self.followers.meet(stream, 0);

@@ -3,7 +3,7 @@
 
 use sealane_message::{System, Topic};
 
-use crate::limits::{MAX_DEAD_STREAMS, MAX_GROUP_STREAMS, MAX_STREAMS};
+use crate::limits::{MAX_AUDIT_STREAMS, MAX_DEAD_STREAMS, MAX_GROUP_STREAMS, MAX_STREAMS};
 
 /// Streams by whose they are.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,7 @@ pub(crate) struct StreamRooms {
     others: usize,
     dead: usize,
     groups: usize,
+    audit: usize,
 }
 
 /// A room that a stream takes a place of.
@@ -31,6 +32,9 @@ impl StreamRoom {
             Some(System::Groups) => {
                 StreamRoom { what: "streams below `groups/`", limit: MAX_GROUP_STREAMS }
             }
+            Some(System::Audit) => {
+                StreamRoom { what: "streams below `audit/`", limit: MAX_AUDIT_STREAMS }
+            }
         }
     }
 }
@@ -42,6 +46,7 @@ impl StreamRooms {
             None => self.others,
             Some(System::Dead) => self.dead,
             Some(System::Groups) => self.groups,
+            Some(System::Audit) => self.audit,
         }
     }
 
@@ -60,6 +65,7 @@ impl StreamRooms {
             None => &mut self.others,
             Some(System::Dead) => &mut self.dead,
             Some(System::Groups) => &mut self.groups,
+            Some(System::Audit) => &mut self.audit,
         }
     }
 }
@@ -70,14 +76,17 @@ mod tests {
 
     #[test]
     fn each_system_has_room_of_its_own() {
-        let topics = ["a", "a/dead", "dead/a", "groups/0a1b2c3d"].map(|t| t.parse().unwrap());
+        let topics =
+            ["a", "a/dead", "dead/a", "groups/0a1b2c3d", "audit/node"].map(|t| t.parse().unwrap());
         let mut rooms = StreamRooms::default();
         topics.iter().for_each(|topic| rooms.add(topic));
-        assert_eq!(rooms, StreamRooms { others: 2, dead: 1, groups: 1 });
-        assert_eq!(topics.each_ref().map(|topic| rooms.taken(topic)), [2, 2, 1, 1]);
+        assert_eq!(rooms, StreamRooms { others: 2, dead: 1, groups: 1, audit: 1 });
+        assert_eq!(topics.each_ref().map(|topic| rooms.taken(topic)), [2, 2, 1, 1, 1]);
         let limits = topics.each_ref().map(|topic| StreamRoom::of(topic).limit);
-        assert_eq!(limits, [MAX_STREAMS, MAX_STREAMS, MAX_DEAD_STREAMS, MAX_GROUP_STREAMS]);
+        let of_systems = [MAX_DEAD_STREAMS, MAX_GROUP_STREAMS, MAX_AUDIT_STREAMS];
+        assert_eq!(limits[..2], [MAX_STREAMS; 2]);
+        assert_eq!(limits[2..], of_systems);
         rooms.remove(&topics[2]);
-        assert_eq!(rooms, StreamRooms { others: 2, dead: 0, groups: 1 });
+        assert_eq!(rooms, StreamRooms { others: 2, dead: 0, groups: 1, audit: 1 });
     }
 }

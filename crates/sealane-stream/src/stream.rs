@@ -16,6 +16,7 @@ use crate::block::StreamBlock;
 use crate::commit::StreamExtent;
 use crate::consumer::{ConsumerMember, ConsumerProgress, DeadCounts};
 use crate::metrics::{ConsumerCounts, OwnSeries, StreamCounts};
+use crate::rules::HeldBounds;
 use crate::shares::{OwnerTally, ShareBook, ShareKind, SharePlace};
 use crate::signal::LaneWaiter;
 use crate::store::{ConsumerRow, StreamRow, StreamSettings, TrimmedBlocks};
@@ -49,6 +50,8 @@ pub(crate) struct StreamEntry {
 
 pub(crate) struct StreamInner {
     pub(crate) settings: StreamSettings,
+    /// The bounds that hold: its own, and those of a rule.
+    pub(crate) bounds: HeldBounds,
     /// The lowest offset that can be read.
     pub(crate) first: u64,
     /// A commit that may not stand yet is removing the offsets below; `u64::MAX` where that is the
@@ -130,6 +133,7 @@ impl StreamEntry {
             (entry.name.clone(), entry)
         };
         let state = StreamInner {
+            bounds: HeldBounds { retention: row.settings.retention, rule: None },
             settings: row.settings,
             first: row.first,
             leaving: row.first,
@@ -340,6 +344,8 @@ impl StreamInner {
     /// whether nothing is missing.
     pub(crate) fn resume(&self, offset: u64, generation: Option<u64>) -> (u64, bool) {
         let end = match generation {
+            // The client waited for a stream that was not there yet: it has seen nothing.
+            Some(0) if offset == 0 => return (self.first, self.first == 0),
             None => Some(self.next),
             Some(wanted) => {
                 let at = self.generations.iter().position(|(_, generation)| *generation == wanted);

@@ -19,6 +19,7 @@ mod manage;
 mod plan;
 mod progress;
 mod queue;
+mod rule;
 mod sessions;
 mod settle;
 mod staged;
@@ -31,11 +32,12 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 pub(crate) use command::{
-    AppendCommand, ConfigureCommand, FindSessionCommand, PublishCommand, RemoveCommand,
-    WriterCommand, check_seal,
+    AppendCommand, CommandRefusal, ConfigureCommand, FindSessionCommand, PublishCommand,
+    RemoveCommand, RuleCommand, WriterCommand, check_seal,
 };
 pub use command::{AppendedMessages, SessionItem};
 pub(crate) use manage::{ManageCommand, ManageDeed};
+pub(crate) use rule::RuleDeed;
 
 use crate::Error;
 use crate::commit::{ClockMark, ClockStep, StoreChange, StoreCommit};

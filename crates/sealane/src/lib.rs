@@ -107,7 +107,7 @@ pub use sealane_message::{DataType, Pattern, Retry, Topic, Value};
 pub use sealane_protocol::{
     Cancelled, ConnectionState, ConsumerInfo, ConsumerSettings, ConsumerState, DelayedMessage,
     DelayedPage, DelayedPlace, Health, HubLevel, Level, PendingMessage, Purged, Retention,
-    StreamState, StreamsPage, WireError,
+    RetentionRule, StreamRules, StreamState, StreamsPage, WireError,
 };
 pub use sealane_seal::{Class, policy};
 pub use stream::{ConfigureStream, ListStreams, MessagePage};

@@ -4,10 +4,11 @@ use std::ops::RangeInclusive;
 
 use hyper::Method;
 use sealane_codec::Codec;
-use sealane_message::Topic;
+use sealane_message::{Pattern, Topic};
 use sealane_protocol::{
-    Cancelled, ConsumerInfo, ConsumerVerb, Consumers, DelayedPage, DelayedPlace, ListDelayed,
-    Purge, Purged, limits::MAX_RANGE_MESSAGES,
+    Cancelled, ConsumerInfo, ConsumerVerb, Consumers, ConsumersPage, DelayedPage, DelayedPlace,
+    ListDelayed, Purge, Purged, Retention, RetentionRule, RuleBounds, StreamRules, StreamsQuery,
+    limits::MAX_RANGE_MESSAGES,
 };
 
 use crate::address::{RequestPath, topic_path};
@@ -117,6 +118,69 @@ impl Client {
         Ok(Consumers::read(answer.codec, &answer.body)?.consumers)
     }
 
+    /// The consumers of all streams whose topics match, in the order of topics and names: those
+    /// that the token may read. Without a pattern, of all streams but those of systems.
+    ///
+    /// # Errors
+    /// [`Error::Topic`], [`Error::NotReachable`].
+    pub async fn all_consumers(&self, pattern: Option<&str>) -> Result<Vec<ConsumerInfo>, Error> {
+        let pattern = pattern.map(str::parse).transpose()?;
+        let mut query = StreamsQuery { pattern, ..StreamsQuery::default() };
+        let mut all = Vec::new();
+        loop {
+            let path = RequestPath::new("/v1/consumers".to_owned()).with_all(query.parameters());
+            let answer = self.call(&ClientRequest::get(path.into_string())).await?;
+            let page = ConsumersPage::read(answer.codec, &answer.body)?;
+            all.extend(page.consumers);
+            query.after = page.next;
+            if query.after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The rules of retention, the most exact one first, and the bounds of streams that none of
+    /// them matches.
+    ///
+    /// # Errors
+    /// [`Error::NotReachable`], or the hub's refusal.
+    pub async fn rules(&self) -> Result<StreamRules, Error> {
+        let answer = self.call(&ClientRequest::get(RULES)).await?;
+        Ok(StreamRules::read(answer.codec, &answer.body)?)
+    }
+
+    /// Has these bounds hold for all streams whose topics match and that have none of their own,
+    /// those that are there and those that come.
+    ///
+    /// # Errors
+    /// The hub refuses with `RuleTie` or `TooMany`; [`Error::Topic`], [`Error::NotReachable`].
+    pub async fn set_rule(&self, pattern: &str, bounds: Retention) -> Result<RetentionRule, Error> {
+        let pattern: Pattern = pattern.parse()?;
+        let bounds = RuleBounds {
+            max_age_ms: Some(bounds.max_age_ms),
+            max_count: Some(bounds.max_count),
+            max_bytes: Some(bounds.max_bytes),
+        };
+        let mut body = Vec::new();
+        bounds.write(Codec::Json, &mut body);
+        let body = Some((Codec::Json, body.into()));
+        let call =
+            ClientRequest { method: Method::PUT, body, ..ClientRequest::get(rule(&pattern)) };
+        let answer = self.call(&call).await?;
+        Ok(RetentionRule::read(answer.codec, &answer.body)?)
+    }
+
+    /// Removes the rule of a pattern.
+    ///
+    /// # Errors
+    /// The hub refuses with `UnknownRule`; [`Error::Topic`], [`Error::NotReachable`].
+    pub async fn remove_rule(&self, pattern: &str) -> Result<(), Error> {
+        let path = rule(&pattern.parse()?);
+        let call =
+            ClientRequest { method: Method::DELETE, repeatable: false, ..ClientRequest::get(path) };
+        self.call(&call).await.map(drop)
+    }
+
     /// Messages that are held back for a stream, in the order in which they come, at most 1000: the
     /// first ones, or those behind the [`DelayedPage::next`] of an earlier page.
     ///
@@ -161,6 +225,14 @@ impl Client {
         let answer = self.call(&once(topic_path("/v1/purge", topic.as_str()), body)).await?;
         Ok(Purged::read(answer.codec, &answer.body)?)
     }
+}
+
+/// The path of the rules.
+const RULES: &str = "/v1/rules";
+
+/// The path of one rule.
+fn rule(pattern: &Pattern) -> String {
+    RequestPath::new(RULES).with("pattern", pattern.as_str()).into_string()
 }
 
 /// A request that would do something else the second time.

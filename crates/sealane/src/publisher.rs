@@ -99,10 +99,25 @@ impl Publisher {
     }
 }
 
+impl Publisher {
+    /// The messages that are stored so far, whether the publisher goes on or has ended. After a
+    /// failure these are the ones before it.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] if the runtime that it was made in is gone.
+    pub async fn progress(&self) -> Result<PublisherProgress, Error> {
+        let (done, answer) = oneshot::channel();
+        let ended = || Error::Ended("publisher");
+        self.queue.send(PublisherItem::Progress(done)).await.map_err(|_| ended())?;
+        answer.await.map_err(|_| ended())
+    }
+}
+
 #[derive(Debug)]
 enum PublisherItem {
     Envelope(Bytes, OwnedSemaphorePermit),
     Flush(oneshot::Sender<Result<PublisherProgress, Error>>),
+    Progress(oneshot::Sender<PublisherProgress>),
 }
 
 /// How messages are sealed just before they are sent.
@@ -124,6 +139,7 @@ async fn run(
             None => return,
             // Nobody is connected to for nothing.
             Some(PublisherItem::Flush(done)) => drop(done.send(Ok(PublisherProgress::default()))),
+            Some(PublisherItem::Progress(done)) => drop(done.send(PublisherProgress::default())),
             Some(envelope) => break envelope,
         }
     };

@@ -1,6 +1,14 @@
 // Made by `cargo xtask docs` from the types of crates/sealane-protocol.
 // In MessagePack and CBOR the types are the same, and bytes stay bytes.
 
+/** A text that stands for a token once, in the query of a request: the answer to `POST /v1/ticket`. */
+export type AccessTicket = {
+  /** When it is worth nothing any more, in Unix milliseconds by the hub's clock. */
+  expiresMs: number;
+  /** The text for `?ticket=`. */
+  ticket: string;
+};
+
 /** Several deliveries. */
 export type Batch = {
   /** They, in order. */
@@ -71,6 +79,8 @@ export type ConsumerInfo = {
   members: number;
   /** The next offset that it has not been given. */
   next: number;
+  /** For how long the oldest of those has been stored, in milliseconds; 0: there is none. */
+  oldestMs: number;
   /** Since when it is paused, in Unix milliseconds; 0: it is not. */
   pausedMs: number;
   /** The first of its messages that are not done; a list of consumers does not say them. */
@@ -79,6 +89,8 @@ export type ConsumerInfo = {
   redelivered: number;
   /** Its stream. */
   stream: string;
+  /** Messages that are not done for it: those that it was not given, and those in flight. */
+  unfinished: number;
 };
 
 /** A consumer's state. */
@@ -119,6 +131,14 @@ export type Consumers = {
   consumers: ConsumerInfo[];
   /** The stream. */
   stream: string;
+};
+
+/** Consumers of several streams, in the order of their topics and names. */
+export type ConsumersPage = {
+  /** They. */
+  consumers: ConsumerInfo[];
+  /** The `after` of the next page; none: this is the last. */
+  next?: string;
 };
 
 /** The frames that something else than a message makes, as they stand on the wire. */
@@ -260,6 +280,8 @@ export type Health = {
   ok: boolean;
   /** The state of the hub, in a word: `healthy`, `storage` or `draining`; a newer one has others. */
   status: string;
+  /** The id of its store, which no copy of it shares; none: an older hub has none. */
+  store?: string;
   /** How many streams it has. */
   streams: number;
   /** Its version. */
@@ -454,6 +476,50 @@ export type Removed = {
   stream: string;
 };
 
+/** The answer to a `DELETE`. */
+export type RemovedRule = {
+  /** The pattern of the rule that is no more. */
+  pattern: string;
+  /** Always true. */
+  removed: boolean;
+};
+
+/** The bounds of a stream; 0 means no bound. Whole blocks are removed, oldest first. */
+export type Retention = {
+  /** Messages older than this go. */
+  maxAgeMs: number;
+  /** So many bytes at rest stay. */
+  maxBytes: number;
+  /** So many messages stay. */
+  maxCount: number;
+};
+
+/** A rule: the bounds of the streams whose topics match, those that are there and those that come, as far as a stream has none of its own. */
+export type RetentionRule = {
+  /** When it was made, in Unix milliseconds. */
+  createdMs: number;
+  /** The token that made it; empty: none was needed. */
+  maker: string;
+  /** Messages older than this go. */
+  maxAgeMs: number;
+  /** So many bytes at rest stay. */
+  maxBytes: number;
+  /** So many messages stay. */
+  maxCount: number;
+  /** The pattern. */
+  pattern: string;
+};
+
+/** The body of a `PUT` of a rule; a bound that is left out is none. */
+export type RuleBounds = {
+  /** Messages older than this go; 0: no bound. */
+  maxAgeMs?: number;
+  /** So many bytes at rest stay; 0: no bound. */
+  maxBytes?: number;
+  /** So many messages stay; 0: no bound. */
+  maxCount?: number;
+};
+
 /** Where to read on. */
 export type Seek = {
   /** The generation in which the offset was seen. */
@@ -532,6 +598,14 @@ export type StreamJoined = {
   stream: string;
 };
 
+/** The rules of a hub, the most exact one first. */
+export type StreamRules = {
+  /** The bounds of streams that no rule matches. */
+  defaults: Retention;
+  /** They. */
+  rules: RetentionRule[];
+};
+
 /** A stream's state. */
 export type StreamState = {
   /** Bytes at rest. */
@@ -564,6 +638,8 @@ export type StreamState = {
   next: number;
   /** Connections that read for themselves. */
   readers: number;
+  /** The pattern of the rule that the retention, or a part of it, is of; empty: the hub's default. None: all of it is the stream's own, or it has no bounds. */
+  rule?: string;
   /** The group whose keys open the messages, which the hub cannot read; none: it can. */
   sealed: string | null;
   /** Its topic. */

@@ -32,6 +32,7 @@ const ALSO: &[VerbAlias] = &[
     VerbAlias { verb: "pub", words: &["publish", "produce", "send"] },
     VerbAlias { verb: "sub", words: &["subscribe", "consume", "tail"] },
     VerbAlias { verb: "stream", words: &["streams", "topic", "topics"] },
+    VerbAlias { verb: "status", words: &["ping", "health"] },
     VerbAlias { verb: "consumer", words: &["consumers"] },
     VerbAlias { verb: "key", words: &["keys"] },
     VerbAlias { verb: "group", words: &["groups"] },

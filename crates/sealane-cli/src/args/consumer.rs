@@ -51,11 +51,11 @@ impl ConsumerNameArgs {
 /// The verbs of `sealane consumer`.
 #[derive(Debug, Subcommand)]
 pub enum CliConsumerVerb {
-    /// List the consumers of a stream, with their place and their lag
+    /// List consumers with their place, their lag, and how old the oldest unfinished message is
     #[command(alias = "list")]
     Ls {
-        /// The stream's topic
-        topic: String,
+        /// The stream's topic, or a pattern of several [default: all streams]
+        topic: Option<String>,
     },
     /// Show one consumer, and which member has which message since when
     Info {

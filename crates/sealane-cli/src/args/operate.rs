@@ -4,9 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use sealane::StartPosition;
 
 use super::HubArgs;
 use crate::times;
+
+const AUDIT_HELP: &str = "\
+A node with tokens keeps a record of each removal, purge and change, and of each
+refusal. The token needs `observe`.";
 
 /// `sealane backup`.
 #[derive(Debug, Args)]
@@ -16,6 +21,45 @@ pub struct BackupArgs {
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: HubArgs,
+}
+
+/// `sealane audit`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AUDIT_HELP)]
+pub struct AuditArgs {
+    /// Begin at: first, an offset, a time (RFC 3339, @MILLISECONDS) or an age (-1d)
+    /// [default: the last records]
+    #[arg(long, value_name = "PLACE", value_parser = times::start, allow_hyphen_values = true)]
+    pub from: Option<StartPosition>,
+    /// How many of the last records
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100, conflicts_with = "from")]
+    pub count: u64,
+    /// Go on with what comes, until Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: HubArgs,
+}
+
+/// `sealane status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: HubArgs,
 }
 
 /// `sealane restore`.
@@ -27,6 +71,12 @@ pub struct RestoreArgs {
     /// [env: SEALANE_DATA]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: HubArgs,
 }
 
 /// `sealane relay`.
@@ -62,6 +112,9 @@ pub struct DoctorArgs {
     /// Look for damage in every page and table of the store
     #[arg(long)]
     pub deep: bool,
+    /// Look at the hub alone: its data folder is on another machine
+    #[arg(long, conflicts_with_all = ["data", "deep"])]
+    pub remote: bool,
     #[command(flatten)]
     #[expect(
         missing_docs,

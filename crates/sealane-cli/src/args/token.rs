@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use sealane_message::{InputError, Pattern};
 use sealane_stream::ShareKind;
 
+use super::HubArgs;
 use crate::times;
 
 /// `sealane token`.
@@ -15,6 +16,12 @@ pub struct TokenArgs {
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<String>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub hub: HubArgs,
     /// The verb for tokens
     #[command(subcommand)]
     pub verb: TokenVerb,
@@ -53,7 +60,7 @@ pub struct TokenNew {
     /// that match, for example 'groups/*'. --publish and --manage do not allow it; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub orders: Vec<Pattern>,
-    /// Allow seeing the metrics of the node
+    /// Allow seeing the metrics and the audit of the node
     #[arg(long)]
     pub observe: bool,
     /// Choose a share of what the node has, for example streams=1000; may be repeated. The kinds

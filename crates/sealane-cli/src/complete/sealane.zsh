@@ -3,7 +3,7 @@
 _sealane() {
     local -a offers
     local line word
-    for line in "${(@f)$("${words[1]}" complete -- "${(@)words[2,CURRENT]}" 2> /dev/null)}"; do
+    for line in "${(@f)$("${words[1]}" complete -- "${(@Q)words[2,CURRENT]}" 2> /dev/null)}"; do
         [[ -n "$line" ]] || continue
         word="${line%%$'\t'*}"
         offers+=("${word//:/\\:}:${line#*$'\t'}")

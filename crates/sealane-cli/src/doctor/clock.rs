@@ -9,6 +9,7 @@ use sealane::Client;
 
 use super::DoctorFindings;
 use crate::limits::{MAX_CLOCKS_APART_MS, MAX_FILE_AHEAD_MS, MAX_HUB_TIME_AGE_MS};
+use crate::times::show_span;
 
 /// The newest write, and its time.
 struct LatestWrite {
@@ -96,7 +97,7 @@ fn shown(time: SystemTime) -> String {
 
 /// Whole seconds, as people write them.
 fn lasting(time: Duration) -> String {
-    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
+    show_span(Duration::from_secs(time.as_secs()))
 }
 
 #[cfg(test)]

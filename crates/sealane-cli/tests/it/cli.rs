@@ -1,5 +1,7 @@
 //! The real binary, in temporary folders and on free ports.
 
+mod acts_where_the_user_is;
+mod answers_on_call;
 mod brings_the_field_to_the_hub;
 mod completes;
 mod decides_classes;

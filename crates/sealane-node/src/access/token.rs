@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use sealane_frame::GroupTag;
-use sealane_message::{Pattern, Topic};
+use sealane_message::{Pattern, System, Topic};
 use sealane_stream::OwnShares;
 
 /// The beginning of every token, so that a token left somewhere by mistake can be found.
@@ -113,7 +113,7 @@ pub struct TokenRights {
     pub manage: Vec<Pattern>,
     /// Which control streams of groups may be written, made, changed and removed.
     pub orders: Vec<Pattern>,
-    /// Whether the node's own figures may be seen.
+    /// Whether the node's own figures may be seen, and its audit.
     pub observe: bool,
 }
 
@@ -131,6 +131,11 @@ impl TokenRights {
     /// The pattern that grants a right on a topic. None of them grants a right that the topic does
     /// not ask for: `publish` and `manage` mean nothing on control streams, `orders` on any other.
     pub fn granting(&self, right: TokenRight, topic: &Topic) -> Option<&Pattern> {
+        // The node alone writes its audit, and `observe` reads it.
+        let is_audit = topic.system() == Some(System::Audit);
+        if is_audit && matches!(right, TokenRight::Read | TokenRight::Publish) {
+            return None;
+        }
         // A pattern such as `**` under `publish` must not grant control streams, which all members
         // obey.
         let is_asked =

@@ -21,7 +21,7 @@ pub(crate) struct Exposition {
 
 impl Exposition {
     pub(crate) async fn of(hub: &Running) -> Exposition {
-        let reply = hub.get("/metrics").await;
+        let reply = hub.get_as("/metrics", "application/openmetrics-text").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let kind = reply.header("content-type").unwrap();
         assert!(kind.starts_with("application/openmetrics-text; version=1.0.0"), "{kind}");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use sealane_stream::limits::MAX_METRIC_STREAMS;
 use sealane_testing::{free_address, until_async};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -152,9 +153,8 @@ fn promtool(folder: &Path, words: &[&str]) {
     assert!(ran.status.success(), "promtool {words:?}: {said}");
 }
 
-async fn answers(hub: &Running, questions: &[String]) {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+/// Writes what a Prometheus of this hub reads, with these rules.
+fn configure(folder: &Path, hub: &Running, rules: &str) {
     let config = format!(
         "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
          rule_files: [prometheus-rules.yml]\n\
@@ -162,11 +162,68 @@ async fn answers(hub: &Running, questions: &[String]) {
         hub.address()
     );
     for (name, text) in
-        [("prometheus.yml", &*config), ("prometheus-rules.yml", RULES), ("played.yml", PLAYED)]
+        [("prometheus.yml", &*config), ("prometheus-rules.yml", rules), ("played.yml", PLAYED)]
     {
         std::fs::write(folder.join(name), text).unwrap();
     }
     promtool(folder, &["check", "config", "prometheus.yml"]);
+}
+
+/// Feeds the text of `/metrics` to the check of the format's own authors.
+async fn check_text(hub: &Running) {
+    let mut check = program("promtool");
+    check.args(["check", "metrics"]).stdin(Stdio::piped());
+    check.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut ran = check.spawn().unwrap();
+    let text = hub.get("/metrics").await.text();
+    std::io::Write::write_all(&mut ran.stdin.take().unwrap(), text.as_bytes()).unwrap();
+    let ran = ran.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+    assert!(ran.status.success() && said.trim().is_empty(), "promtool check metrics: {said}");
+}
+
+/// The rules, with minutes that are short enough for a test.
+fn hurried() -> String {
+    RULES
+        .replace("[10m]", "[4s]")
+        .replace("> 600", "> 3")
+        .replace("> 500", "> 2")
+        .replace("for: 10m", "for: 2s")
+        .replace("for: 1m", "for: 1s")
+}
+
+#[tokio::test]
+#[ignore = "lab: needs Prometheus"]
+async fn a_prometheus_sounds_the_alert_when_a_worker_dies_behind_256_streams() {
+    let hub = Running::start().await;
+    for n in 0..MAX_METRIC_STREAMS {
+        hub.enqueue(&format!("s/{n}"), json!({})).await;
+    }
+    hub.enqueue_numbered("jobs/mail", 0, 3).await;
+    let mut worker = hub.subscribe("stream=jobs/mail&consumer=mailer&from=first").await;
+    worker.credit(3).await;
+    worker.take(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    configure(folder.path(), &hub, &hurried());
+    let prometheus = Prometheus::start(folder.path());
+    // The worker has all that there is, and dies without a word.
+    drop(worker);
+    for alert in ["SealaneConsumerStands", "SealaneConsumerLeft"] {
+        let asked =
+            format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",consumer=\"mailer\"}}");
+        let start = Instant::now();
+        while prometheus.ask(&asked).await.is_none_or(|result| result.is_empty()) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{alert} does not sound");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+async fn answers(hub: &Running, questions: &[String]) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    configure(folder, hub, RULES);
+    check_text(hub).await;
     promtool(folder, &["test", "rules", "played.yml"]);
     let prometheus = Prometheus::start(folder);
     let start = Instant::now();

@@ -146,7 +146,7 @@ fn verbs(topic: &str) -> Vec<Verb> {
         publishes: false,
     };
     let path = format!("/v1/streams/{topic}");
-    let escaped = format!("/v1/streams/{}", topic.replace('/', "%2F"));
+    let escaped = format!("/v1/streams/%{:02x}{}", topic.as_bytes()[0], &topic[1..]);
     let mut all = vec![
         enqueue("/v1/enqueue", json!({"to": topic, "envelope": {"n": 1}})),
         enqueue("/v1/enqueue", json!({"to": topic, "envelope": {}, "delayMs": 3_600_000})),

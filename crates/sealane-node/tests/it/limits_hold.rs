@@ -9,6 +9,8 @@ use sealane_protocol::limits::{
 };
 use sealane_stream::limits::MAX_TOKEN_CONSUMERS;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::http::{self, Reply};
 use crate::running::Running;
@@ -75,6 +77,17 @@ async fn bytes_of_a_body() {
     assert_eq!(said(&reply), refused(413, "TooLarge"));
     let reply = http::request_in_chunks(hub.address(), path, &huge).await;
     assert_eq!(said(&reply), refused(413, "TooLarge"));
+    // A client that reads nothing before all is sent comes to the refusal as well.
+    let mut stream = TcpStream::connect(hub.address()).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        huge.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&huge).await.unwrap();
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 413");
     // It is refused by what it declares, before any of it is sent.
     let head =
         "POST /v1/enqueue HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n";

@@ -1,5 +1,6 @@
 //! The hub's promises (spec/hub.md), each in a file of its own, over real sockets.
 
+mod bounds_by_rules;
 mod console;
 mod dead_letters;
 mod delivers_exactly;
@@ -10,6 +11,7 @@ mod feeds_prometheus;
 mod guards;
 mod guards_orders;
 mod http;
+mod keeps_an_audit;
 mod keeps_systems_apart;
 mod keeps_to_itself;
 mod limits_hold;

@@ -75,6 +75,50 @@ async fn it_is_shown_who_holds_what_since_when() {
 }
 
 #[tokio::test]
+async fn the_consumers_of_all_streams_come_page_by_page() {
+    let hub = hub(3).await;
+    for topic in ["a", "b", "dead/a"] {
+        hub.enqueue_numbered(topic, 0, 1).await;
+    }
+    for query in ["stream=a&consumer=x", "stream=a&consumer=y", "stream=work&consumer=c"] {
+        hub.subscribe(&format!("{query}&from=first")).await.close().await;
+    }
+    let page = async |query: &str| {
+        let reply = hub.get(&format!("/v1/consumers{query}")).await.json();
+        let all = reply["consumers"].as_array().unwrap().iter();
+        let named = all.map(|one| format!("{} {}", one["stream"], one["consumer"]));
+        (named.collect::<Vec<_>>().join(", ").replace('"', ""), reply["next"].clone())
+    };
+    assert_eq!(page("").await, ("a x, a y, work c".into(), Value::Null));
+    assert_eq!(page("?pattern=work").await, ("work c".into(), Value::Null));
+    // A page ends behind a whole stream.
+    assert_eq!(page("?limit=1").await, ("a x, a y".into(), json!("a")));
+    assert_eq!(page("?limit=1&after=a").await, ("work c".into(), Value::Null));
+    refused(&hub.get("/v1/consumers?limit=0").await, 400, "InvalidParameter");
+    refused(&hub.get("/v1/consumers?consumer=x").await, 400, "InvalidParameter");
+}
+
+#[tokio::test]
+async fn what_members_have_is_unfinished_and_the_oldest_of_it_has_an_age() {
+    let hub = hub(3).await;
+    let mut one = member(&hub).await;
+    one.credit(3).await;
+    one.take(3).await;
+    one.ack(json!({"from": 0, "to": 0})).await;
+    one.is_silent().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let shown = show(&hub).await;
+    let counts = ["lag", "lagMs", "unfinished"].map(|key| shown[key].as_u64().unwrap());
+    assert_eq!(counts, [0, 0, 2]);
+    let oldest = shown["oldestMs"].as_u64().unwrap();
+    assert!((300..60_000).contains(&oldest), "{oldest}");
+    one.ack(json!({"from": 1, "to": 2})).await;
+    one.is_silent().await;
+    let shown = show(&hub).await;
+    assert_eq!((&shown["unfinished"], &shown["oldestMs"]), (&json!(0), &json!(0)));
+}
+
+#[tokio::test]
 async fn the_lag_in_time_is_the_age_of_what_was_not_given_yet() {
     let hub = hub(1).await;
     let mut member = member(&hub).await;

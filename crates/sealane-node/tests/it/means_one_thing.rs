@@ -33,6 +33,46 @@ async fn a_head_over_its_limit_at_once_or_in_pieces() {
 }
 
 #[tokio::test]
+async fn a_path_with_a_hidden_slash() {
+    let hub = Running::start().await;
+    hub.enqueue_numbered("a/b", 0, 1).await;
+    for path in ["/v1/streams/a%2Fb", "/v1/streams/a%2fb?from=first", "/v1%2Fstreams"] {
+        assert_eq!(said(&hub.get(path).await), (400, "NotHttp".to_owned()), "{path}");
+    }
+    // Any other letter may be written so, and a slash in a query.
+    for path in ["/v1/streams/%61/b", "/v1/streams?pattern=a%2Fb"] {
+        assert_eq!(hub.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_with_a_short_key_or_two() {
+    let hub = Running::start().await;
+    let ask = async |keys: &str| {
+        let head = format!(
+            "GET /v1/subscribe?stream=a&from=new HTTP/1.1\r\nhost: localhost\r\n\
+             connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+             {keys}\r\n"
+        );
+        let mut stream = TcpStream::connect(hub.address()).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        String::from_utf8(answer).unwrap()
+    };
+    let good = "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    assert_eq!(ask(good).await, "HTTP/1.1 101");
+    for keys in [
+        String::new(),
+        "sec-websocket-key: AAAA\r\n".to_owned(),
+        "sec-websocket-key: not base64 at all!!!!!!!\r\n".to_owned(),
+        format!("{good}{good}"),
+    ] {
+        assert_eq!(ask(&keys).await, "HTTP/1.1 426", "{keys}");
+    }
+}
+
+#[tokio::test]
 async fn a_head_that_names_two_hosts_or_none() {
     let hub = Running::start().await;
     let ask = async |head: &str| {

@@ -245,3 +245,19 @@ async fn a_reader_may_seek_and_a_consumer_may_not() {
     member.send(json!({"seek": {"offset": 0}})).await;
     assert_eq!(member.ending().await, crate::socket::Ending::new("NotAConsumer", 1003));
 }
+
+#[tokio::test]
+async fn a_place_in_a_stream_that_was_not_there_yet_is_gone_on_from() {
+    let hub = Running::start().await;
+    let waiting = reader(&hub, "from=first").await;
+    let (offset, generation) = (&waiting.first["offset"], &waiting.first["generation"]);
+    assert_eq!((offset, generation), (&json!(0), &json!(0)));
+    waiting.close().await;
+    hub.enqueue_numbered("log", 0, 2).await;
+    let mut again = reader(&hub, "from=0&generation=0").await;
+    assert_eq!(place(&again), (0, true));
+    assert_eq!(offsets(&again.take(2).await), [0, 1]);
+    // Messages that were removed meanwhile are missing to it.
+    assert_eq!(hub.post("/v1/purge/log", json!({"before": 1})).await.status, 200);
+    assert_eq!(place(&reader(&hub, "from=0&generation=0").await), (1, false));
+}

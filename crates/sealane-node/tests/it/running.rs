@@ -64,6 +64,10 @@ impl Running {
         http::request(self.address(), "GET", path, &[], b"").await
     }
 
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Reply {
+        http::request(self.address(), "GET", path, &[("accept", accept)], b"").await
+    }
+
     pub(crate) async fn delete(&self, path: &str) -> Reply {
         http::request(self.address(), "DELETE", path, &[], b"").await
     }

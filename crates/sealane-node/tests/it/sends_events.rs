@@ -199,3 +199,45 @@ async fn only_who_may_read_is_sent_anything_and_only_as_long() {
     assert_eq!((name.as_str(), &data["error"]["code"]), ("refused", &json!("Unauthorized")));
     assert!(source.next().await.is_none());
 }
+
+#[tokio::test]
+async fn a_page_opens_a_source_by_a_ticket_which_is_good_once() {
+    let hub = Running::start().await;
+    hub.enqueue_numbered("a", 0, 4).await;
+    let rights = TokenRights { read: vec!["a".parse().unwrap()], ..TokenRights::default() };
+    let secret = TokenSecret::new([1; 32]);
+    TokenFile::add(hub.folder.path(), "page", &secret, rights, None).unwrap();
+    hub.node.reload().unwrap();
+    let bearer = format!("Bearer {}", secret.reveal());
+    let with_token = [("authorization", bearer.as_str())];
+    let ticket = async || {
+        let made = http::request(hub.address(), "POST", "/v1/ticket", &with_token, b"").await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        made.json()["ticket"].as_str().unwrap().to_owned()
+    };
+    let none = http::request(hub.address(), "POST", "/v1/ticket", &[], b"").await;
+    assert_eq!(none.status, 401);
+    let first = ticket().await;
+    let query = format!("stream=a&from=first&ticket={first}&lastEventId=");
+    let mut source = Source::open(hub.address(), &query, &[]).await;
+    assert_eq!(source.messages(2).await, of("a", 0..2));
+    // A second use, another route, and another topic.
+    for (path, status) in [
+        (format!("/v1/events?stream=a&ticket={first}"), 401),
+        (format!("/v1/streams/a?ticket={}", ticket().await), 401),
+        (format!("/v1/events?stream=b&ticket={}", ticket().await), 403),
+        ("/v1/events?stream=a&ticket=".to_owned(), 401),
+    ] {
+        assert_eq!(hub.get(&path).await.status, status, "{path}");
+    }
+    // The next source goes on where the first one was, by a ticket of its own.
+    let id: String = source.id.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let query = format!("stream=a&from=first&ticket={}&lastEventId={id}", ticket().await);
+    let mut source = Source::open(hub.address(), &query, &[]).await;
+    assert_eq!(source.messages(2).await, of("a", 2..4));
+    // A ticket is worth no more than its token.
+    let left = ticket().await;
+    TokenFile::revoke(hub.folder.path(), "page").unwrap();
+    hub.node.reload().unwrap();
+    assert_eq!(hub.get(&format!("/v1/events?stream=a&ticket={left}")).await.status, 401);
+}

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sealane_stream::limits::{MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
+use sealane_stream::limits::{MAX_METRIC_BEHIND, MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
 use sealane_testing::{until_async, until_told_async};
 use serde_json::json;
 
@@ -98,12 +98,13 @@ async fn streams_beyond_the_bound_are_summed_and_no_sum_falls() {
     assert_eq!(full.value(stored, OTHER), Some(20.0));
     assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS - 1)), Some(1.0));
     assert_eq!(full.value(stored, &of(MAX_METRIC_STREAMS)), None);
-    // Nor has a consumer of one that has none.
+    // A consumer of one that has none has one.
     let query = format!("stream=s/{MAX_METRIC_STREAMS}&consumer=c&from=first");
     hub.subscribe(&query).await.close().await;
     let told = Exposition::of(&hub).await;
-    assert_eq!(told.all("sealane_stream_consumer_lag").len(), 1);
-    assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(1.0));
+    let own = format!(r#"stream="s/{MAX_METRIC_STREAMS}",consumer="c""#);
+    assert_eq!(told.value("sealane_stream_consumer_lag", &own), Some(1.0));
+    assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(0.0));
     // One that goes leaves its place to the next that is made, and to none that was counted before.
     assert_eq!(hub.delete("/v1/streams/s/0").await.status, 200);
     assert_eq!(hub.delete(&format!("/v1/streams/s/{MAX_METRIC_STREAMS}")).await.status, 200);
@@ -127,16 +128,25 @@ async fn consumers_beyond_the_bound_are_summed() {
     let hub = Running::start().await;
     // One token has so many of a stream, and all that come without one count as one.
     let query = |n: usize| format!("stream=a/{}&consumer=c{n}&from=first", n / 200);
-    for stream in 0..=(MAX_METRIC_CONSUMERS + 4) / 200 {
+    let shown = MAX_METRIC_CONSUMERS + MAX_METRIC_BEHIND;
+    for stream in 0..=(shown + 4) / 200 {
         hub.enqueue_numbered(&format!("a/{stream}"), 0, 2).await;
     }
-    for n in 0..MAX_METRIC_CONSUMERS + 5 {
+    for n in 0..shown + 5 {
         hub.subscribe(&query(n)).await.close().await;
     }
     let told = Exposition::of(&hub).await;
-    for name in ["lag", "in_flight", "members", "redelivered_total", "acked_total"] {
+    for (name, count) in [
+        ("lag", shown + 1),
+        ("in_flight", shown + 1),
+        ("unfinished", shown + 1),
+        ("members", shown + 1),
+        ("oldest_seconds", shown),
+        ("redelivered_total", MAX_METRIC_CONSUMERS + 1),
+        ("acked_total", MAX_METRIC_CONSUMERS + 1),
+    ] {
         let name = format!("sealane_stream_consumer_{name}");
-        assert_eq!(told.all(&name).len(), MAX_METRIC_CONSUMERS + 1, "{name}");
+        assert_eq!(told.all(&name).len(), count, "{name}");
     }
     assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(10.0));
     let mut last = hub.subscribe(&query(MAX_METRIC_CONSUMERS)).await;
@@ -154,8 +164,51 @@ async fn consumers_beyond_the_bound_are_summed() {
     let told = Exposition::of(&hub).await;
     let new = r#"stream="a/0",consumer="new""#;
     assert_eq!(told.value("sealane_stream_consumer_lag", new), Some(2.0));
-    assert_eq!(told.all("sealane_stream_consumer_lag").len(), MAX_METRIC_CONSUMERS + 1);
+    assert_eq!(told.all("sealane_stream_consumer_lag").len(), shown + 1);
     assert_eq!(told.value("sealane_stream_consumer_acked_total", OTHERS), Some(2.0));
+}
+
+#[tokio::test]
+async fn a_consumer_whose_worker_died_is_seen_however_many_came_before_it() {
+    let hub = Running::start().await;
+    fill(&hub, 0, MAX_METRIC_STREAMS).await;
+    hub.enqueue_numbered("jobs/mail", 0, 3).await;
+    let mut worker = hub.subscribe("stream=jobs/mail&consumer=mailer&from=first").await;
+    worker.credit(3).await;
+    worker.take(3).await;
+    worker.close().await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let told = Exposition::of(&hub).await;
+    let mailer = r#"stream="jobs/mail",consumer="mailer""#;
+    let value = |name: &str| told.value(&format!("sealane_stream_consumer_{name}"), mailer);
+    assert_eq!((value("lag"), value("members")), (Some(0.0), Some(0.0)));
+    assert_eq!(value("unfinished"), Some(3.0));
+    assert!(value("oldest_seconds") >= Some(1.0), "{told:?}");
+    let shown = hub.get("/v1/consumers/jobs/mail?consumer=mailer").await.json();
+    assert_eq!((&shown["unfinished"], &shown["lagMs"]), (&json!(3), &json!(0)));
+    assert!(shown["oldestMs"].as_u64() >= Some(1000), "{shown}");
+}
+
+#[tokio::test]
+async fn each_format_is_the_one_that_is_asked_for() {
+    let hub = Running::start().await;
+    let kind = |reply: &crate::http::Reply| reply.header("content-type").unwrap().to_owned();
+    let text = hub.get("/metrics").await;
+    assert_eq!(kind(&text), "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(text.header("vary"), Some("accept"));
+    let said = text.text();
+    assert!(!said.contains("# EOF"), "{said}");
+    // Each series is described under its own name: what `promtool check metrics` asks for.
+    let samples = said.lines().filter(|line| !line.starts_with('#'));
+    for name in samples.map(|line| line.split(['{', ' ']).next().unwrap()) {
+        let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+        let family = family.filter(|_| name.contains("_seconds_")).unwrap_or(name);
+        assert!(said.contains(&format!("# HELP {family} ")), "{family}");
+        assert!(said.contains(&format!("# TYPE {family} ")), "{family}");
+    }
+    let open = hub.get_as("/metrics", "application/openmetrics-text;version=1.0.0").await;
+    assert!(kind(&open).starts_with("application/openmetrics-text; version=1.0.0"));
+    assert!(open.text().ends_with("# EOF\n"));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! says. Once the commit stands, [`ConsumerProgress::steer`] applies it. The changes that members
 //! make between the two are not lost: the commit after stores the whole consumer.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use sealane_protocol::PendingMessage;
 
@@ -119,6 +119,16 @@ impl ConsumerProgress {
     /// Messages that a member has now.
     pub(crate) fn held(&self) -> usize {
         self.live.count() - self.ready.len() - self.delayed.len() - self.dead.len()
+    }
+
+    /// The oldest message of `visible` that is not done: the first that was given out and is not
+    /// finished, else the first that nobody was given.
+    pub(crate) fn oldest(&self, visible: &Range<u64>) -> Option<u64> {
+        // Done entries leave the front at once, so that the first look finds it.
+        let mut pending = self.pending.iter().filter(|entry| entry.state != PendingState::Done);
+        let given = pending.next().map(|entry| entry.offset);
+        let next = self.cursor().max(visible.start);
+        given.or_else(|| (next < visible.end).then_some(next))
     }
 
     /// Up to `max` messages that are not done, by offset.

@@ -1,12 +1,13 @@
 //! The operator's view of consumers, delayed messages and retention, and the actions on them.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::sync::Arc;
 
-use sealane_message::Topic;
+use sealane_message::{Pattern, Topic};
 use sealane_protocol::limits::{MAX_ID_BYTES, MAX_RANGE_MESSAGES};
 use sealane_protocol::{
     Cancelled, ConsumerInfo, ConsumerVerb, Consumers, DelayedPage, ListDelayed, Purged,
+    RetentionRule, StreamRules,
 };
 use tokio::sync::oneshot;
 
@@ -15,8 +16,8 @@ use crate::consumer::ConsumerSteer;
 use crate::limits::MAX_SHOWN_PENDING;
 use crate::stream::{ConsumerEntry, StreamEntry};
 use crate::subscription::{blocking, start_offset};
-use crate::writer::{ManageCommand, ManageDeed, WriterCommand};
-use crate::{Error, ReadStart};
+use crate::writer::{ManageCommand, ManageDeed, RuleCommand, RuleDeed, WriterCommand};
+use crate::{Error, ReadStart, Retention};
 
 impl StreamHub {
     /// The consumers of a stream, by name.
@@ -98,6 +99,43 @@ impl StreamHub {
         Ok(Cancelled { stream: topic.clone(), id, cancelled })
     }
 
+    /// The rules of retention, and the bounds of streams that none of them matches.
+    pub fn rules(&self) -> StreamRules {
+        let rules = self.registry.rules();
+        StreamRules { rules: rules.all().to_vec(), default: rules.default_bounds() }
+    }
+
+    /// Has a rule hold for the streams whose topics match, those that are there and those that
+    /// come, in the place of one of the same pattern.
+    ///
+    /// # Errors
+    /// [`Error::RuleTie`], [`Error::TooMany`] and failures of the store; all is as it was then.
+    pub async fn set_rule(
+        &self,
+        pattern: Pattern,
+        retention: Retention,
+        maker: &str,
+    ) -> Result<RetentionRule, Error> {
+        let (created_ms, maker) = (self.registry.clock.day_ms(), maker.to_owned());
+        let rule = RetentionRule { pattern, retention, created_ms, maker };
+        self.ask_of_rules(RuleDeed::Set(rule.clone())).await?;
+        Ok(rule)
+    }
+
+    /// Removes the rule of a pattern. Its streams have the bounds of the next rule that matches.
+    ///
+    /// # Errors
+    /// [`Error::UnknownRule`] and failures of the store; all is as it was then.
+    pub async fn remove_rule(&self, pattern: Pattern) -> Result<(), Error> {
+        self.ask_of_rules(RuleDeed::Remove(pattern)).await
+    }
+
+    async fn ask_of_rules(&self, deed: RuleDeed) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.registry.send(WriterCommand::Rule(RuleCommand { deed, reply }))?;
+        answer.await.unwrap_or(Err(Error::Draining))
+    }
+
     /// Removes the messages of a stream that stand before a place.
     ///
     /// # Errors
@@ -142,18 +180,24 @@ impl StreamHub {
         stream: &Arc<StreamEntry>,
         entries: &[Arc<ConsumerEntry>],
     ) -> Result<Vec<ConsumerInfo>, Error> {
-        let (first, next, now_ms) = {
-            let state = stream.state.lock();
-            (state.first, state.next, self.registry.clock.day_ms())
-        };
+        let (visible, now_ms) = (stream.state.lock().visible(), self.registry.clock.day_ms());
         let mut all: Vec<ConsumerInfo> =
-            entries.iter().map(|entry| entry.inform(stream, first..=next)).collect();
-        let behind = all.iter().filter(|info| info.lag > 0);
-        let offsets: Vec<u64> = behind.map(|info| info.state.next.max(first)).collect();
-        let mut times = self.times_of(stream, offsets).await?.into_iter();
-        for info in all.iter_mut().filter(|info| info.lag > 0) {
-            let time_ms = times.next().filter(|time_ms| *time_ms > 0);
-            info.lag_ms = time_ms.map_or(0, |time_ms| now_ms.saturating_sub(time_ms));
+            entries.iter().map(|entry| entry.inform(stream, visible.clone())).collect();
+        // Two messages of each: the first that it was not given, and the oldest that is not done.
+        let mut offsets = Vec::new();
+        for (entry, info) in entries.iter().zip(&all) {
+            let given = (info.lag > 0).then(|| info.state.next.max(visible.start));
+            offsets.extend([given, entry.state.lock().oldest(&visible)]);
+        }
+        let asked = offsets.iter().flatten().copied().collect();
+        let mut times = self.times_of(stream, asked).await?.into_iter();
+        let mut ages = offsets.iter().map(|offset| {
+            let time_ms = offset.and_then(|_| times.next()).filter(|time_ms| *time_ms > 0);
+            time_ms.map_or(0, |time_ms| now_ms.saturating_sub(time_ms))
+        });
+        for info in &mut all {
+            info.lag_ms = ages.next().unwrap_or_default();
+            info.oldest_ms = ages.next().unwrap_or_default();
         }
         Ok(all)
     }
@@ -178,15 +222,17 @@ impl StreamHub {
 }
 
 impl ConsumerEntry {
-    fn inform(&self, stream: &StreamEntry, offsets: RangeInclusive<u64>) -> ConsumerInfo {
+    fn inform(&self, stream: &StreamEntry, visible: Range<u64>) -> ConsumerInfo {
         let state = self.describe();
         let consumer = self.state.lock();
         // Messages that retention took are behind nobody.
-        let at = state.next.max(*offsets.start());
+        let lag = visible.end.saturating_sub(state.next.max(visible.start));
         ConsumerInfo {
             stream: stream.topic.clone(),
-            lag: offsets.end().saturating_sub(at),
+            lag,
             lag_ms: 0,
+            unfinished: lag + state.in_flight,
+            oldest_ms: 0,
             held: consumer.held() as u64,
             settings: consumer.settings,
             state,

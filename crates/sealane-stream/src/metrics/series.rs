@@ -1,14 +1,18 @@
 //! Which streams and consumers have series of their own, and what is counted of each.
 //!
 //! There are so many places. A stream takes one when it comes, those that are there when the hub is
-//! opened by their age, and keeps it until it is removed; a consumer does the same, where its
-//! stream has one. Who has none is counted with all others that have none, and is so from its first
-//! message to its last: no counter ever falls because somebody comes or goes.
+//! opened by their age, and keeps it until it is removed. A consumer does the same, whether its
+//! stream has one or not. Who has none is counted with all others that have none, and is so from
+//! its first message to its last: no counter ever falls because somebody comes or goes.
+//!
+//! Of the consumers without a place those with most unfinished messages have gauges all the same:
+//! an alert must see the one that stands, however many came before it. Gauges may come and go.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::limits::{MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
+use crate::limits::{MAX_METRIC_BEHIND, MAX_METRIC_CONSUMERS, MAX_METRIC_STREAMS};
 use crate::registry::StreamRegistry;
 use crate::stream::{ConsumerEntry, StreamEntry};
 
@@ -94,13 +98,13 @@ impl SeriesPlaces {
         let place = || SeriesPlace::take(&self.streams, MAX_METRIC_STREAMS);
         stream.counts.place.get_or_init(place);
         let consumers: Vec<_> = stream.state.lock().consumers.values().cloned().collect();
-        consumers.iter().for_each(|entry| self.admit_consumer(stream, entry));
+        consumers.iter().for_each(|entry| self.admit_consumer(entry));
     }
 
     /// The same of a consumer. To ask again changes nothing.
-    pub(crate) fn admit_consumer(&self, stream: &StreamEntry, entry: &ConsumerEntry) {
+    pub(crate) fn admit_consumer(&self, entry: &ConsumerEntry) {
         let take = || SeriesPlace::take(&self.consumers, MAX_METRIC_CONSUMERS);
-        entry.counts.place.get_or_init(|| if stream.counts.is_shown() { take() } else { None });
+        entry.counts.place.get_or_init(take);
     }
 
     /// Takes the places of a stream that was removed and of its consumers. Its readers may hold the
@@ -154,6 +158,11 @@ pub struct ConsumerFigures {
     pub lag: u64,
     /// Messages that it was given and is not done with.
     pub in_flight: u64,
+    /// For how long the oldest message that is not done has been stored, in milliseconds; of others
+    /// it is not looked for.
+    pub oldest_ms: u64,
+    /// Whether its counters are its own. Those of a consumer without a place count as others'.
+    pub is_counted: bool,
     /// Connections that share it.
     pub members: u64,
     /// Redeliveries since the hub was opened.
@@ -169,7 +178,7 @@ pub struct ConsumerFigures {
 pub struct SeriesFigures {
     /// At most [`MAX_METRIC_STREAMS`] and one.
     pub streams: Vec<StreamFigures>,
-    /// At most [`MAX_METRIC_CONSUMERS`] and one.
+    /// At most [`MAX_METRIC_CONSUMERS`], [`MAX_METRIC_BEHIND`] and one.
     pub consumers: Vec<ConsumerFigures>,
 }
 
@@ -178,20 +187,21 @@ pub(crate) fn figures(registry: &StreamRegistry) -> SeriesFigures {
     let series = &registry.series;
     let mut other = StreamFigures::counted(&series.other_streams);
     let mut others = ConsumerFigures::counted(&series.other_consumers);
+    others.is_counted = true;
     let mut figures = SeriesFigures::default();
+    let mut placeless = Vec::new();
     for stream in registry.streams() {
         let mut own = StreamFigures::counted(&stream.counts.counts);
         let is_shown = stream.counts.is_shown();
         let consumers = if is_shown { own.look(&stream) } else { other.look(&stream) };
         for entry in consumers {
-            let mut of_consumer = ConsumerFigures::counted(&entry.counts.counts);
             if entry.counts.is_shown() {
-                of_consumer.look(&stream, &entry);
-                of_consumer.stream = Some(stream.topic.to_string());
-                of_consumer.consumer = entry.name.to_string();
-                figures.consumers.push(of_consumer);
+                let mut own = ConsumerFigures::counted(&entry.counts.counts);
+                own.is_counted = true;
+                own.tell(registry, &stream, &entry);
+                figures.consumers.push(own);
             } else {
-                others.look(&stream, &entry);
+                placeless.push((stream.clone(), entry));
             }
         }
         if is_shown {
@@ -200,6 +210,17 @@ pub(crate) fn figures(registry: &StreamRegistry) -> SeriesFigures {
         }
     }
     figures.streams.push(other);
+    // The furthest behind first. The others are summed.
+    placeless.sort_by_cached_key(|(stream, entry)| Reverse(unfinished(stream, entry)));
+    for (at, (stream, entry)) in placeless.iter().enumerate() {
+        if at < MAX_METRIC_BEHIND && unfinished(stream, entry) > 0 {
+            let mut own = ConsumerFigures::default();
+            own.tell(registry, stream, entry);
+            figures.consumers.push(own);
+        } else {
+            others.look(stream, entry);
+        }
+    }
     figures.consumers.push(others);
     figures
 }
@@ -233,14 +254,47 @@ impl ConsumerFigures {
         }
     }
 
-    /// Adds what a consumer is now.
-    fn look(&mut self, stream: &StreamEntry, entry: &ConsumerEntry) {
+    /// Messages that are not done for it.
+    pub fn unfinished(&self) -> u64 {
+        self.lag + self.in_flight
+    }
+
+    /// Takes a consumer's name and figures. Blocks where its oldest message is on disk alone, so
+    /// that it is asked of a bounded number.
+    fn tell(&mut self, registry: &StreamRegistry, stream: &StreamEntry, entry: &ConsumerEntry) {
+        self.stream = Some(stream.topic.to_string());
+        self.consumer = entry.name.to_string();
+        let oldest = self.look(stream, entry);
+        let stored_ms = oldest.and_then(|offset| stored_ms(registry, stream, offset));
+        let stored_ms = stored_ms.filter(|time_ms| *time_ms > 0);
+        self.oldest_ms =
+            stored_ms.map_or(0, |time_ms| registry.clock.day_ms().saturating_sub(time_ms));
+    }
+
+    /// Adds what a consumer is now; returns the offset of its oldest message that is not done.
+    fn look(&mut self, stream: &StreamEntry, entry: &ConsumerEntry) -> Option<u64> {
         let visible = stream.state.lock().visible();
         self.members += entry.members.lock().len() as u64;
         let consumer = entry.state.lock();
         self.lag += visible.end.saturating_sub(consumer.cursor().max(visible.start));
         self.in_flight += consumer.in_flight() as u64;
+        consumer.oldest(&visible)
     }
+}
+
+/// Messages that are not done for a consumer.
+fn unfinished(stream: &StreamEntry, entry: &ConsumerEntry) -> u64 {
+    let visible = stream.state.lock().visible();
+    let consumer = entry.state.lock();
+    let lag = visible.end.saturating_sub(consumer.cursor().max(visible.start));
+    lag + consumer.in_flight() as u64
+}
+
+/// When a message was stored. Blocks where it is not among the recent ones.
+fn stored_ms(registry: &StreamRegistry, stream: &StreamEntry, offset: u64) -> Option<u64> {
+    let recent = stream.state.lock().time_of(offset);
+    // A store that cannot be read is told of elsewhere; the other figures are whole.
+    recent.or_else(|| registry.reads.times_of(stream.number, &[offset]).ok()?.first().copied())
 }
 
 #[cfg(test)]

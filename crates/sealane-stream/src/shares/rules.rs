@@ -43,12 +43,13 @@ impl ShareKind {
         ShareKind::InFlight,
     ];
 
-    /// The share that a stream counts for. Those of dead letters are the hub's own.
+    /// The share that a stream counts for. Dead letters and the audit are the hub's
+    /// own.
     pub(crate) fn of_stream(topic: &Topic) -> Option<ShareKind> {
         match topic.system() {
             None => Some(ShareKind::Streams),
             Some(System::Groups) => Some(ShareKind::GroupStreams),
-            Some(System::Dead) => None,
+            Some(System::Dead | System::Audit) => None,
         }
     }
 

@@ -99,7 +99,6 @@ pub(crate) struct OpenedStore {
     pub(crate) opening: Option<OpeningRows>,
     pub(crate) streams: Vec<StreamRow>,
     /// The rules of retention, by pattern.
-    #[allow(dead_code)] // Read by the planner once rules have their verbs.
     pub(crate) rules: Vec<RuleRow>,
     pub(crate) next: StoreNext,
     /// The clock as the store knows it, and its steps ahead.

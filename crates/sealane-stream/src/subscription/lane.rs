@@ -50,7 +50,7 @@ impl SubscriptionLane {
             SubscriptionReader::Member { name, owner, start, change, steers } => {
                 let first = start_offset(registry, &stream, *start).await?;
                 let entry = stream.consumer(name, owner, first, &registry.shares)?;
-                registry.series.admit_consumer(&stream, &entry);
+                registry.series.admit_consumer(&entry);
                 // All members share the settings: one who may only read must not change what the
                 // others work by.
                 let may_change = || *entry.owner == **owner || steers.may(&stream.topic);

@@ -42,6 +42,9 @@ impl CommitPlan {
             }
         }
         self.managed.add_to(&mut commit);
+        if let Some(deed) = &self.rule {
+            commit.push(deed.change());
+        }
         self.progress.add_to(&mut commit);
         // Expiry is counted when all that came by this commit is there.
         self.upkeep.add_to(&mut commit);

@@ -9,6 +9,7 @@ use sealane_protocol::StreamPosition;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::manage::ManageCommand;
+use super::rule::RuleDeed;
 use crate::envelope::StreamEnvelope;
 use crate::publishing::{PublishAnswered, SessionOutbox, StoredPlace};
 use crate::store::{StoreFault, StoredRequestKey};
@@ -25,6 +26,7 @@ pub(crate) enum WriterCommand {
     Configure(ConfigureCommand),
     Remove(RemoveCommand),
     Manage(ManageCommand),
+    Rule(RuleCommand),
     /// Find the place of a session in a stream.
     FindSession(FindSessionCommand),
     /// Note that offsets, both ends included, cannot be read.
@@ -127,6 +129,12 @@ pub(crate) struct RemoveCommand {
     pub(crate) reply: CommandReply<bool>,
 }
 
+/// A rule of retention that is to hold, or to hold no more.
+pub(crate) struct RuleCommand {
+    pub(crate) deed: RuleDeed,
+    pub(crate) reply: CommandReply<()>,
+}
+
 /// The result of an append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AppendedMessages {
@@ -161,6 +169,12 @@ pub(crate) enum CommandRefusal {
         limit: u64,
     },
     UnknownStream(Topic),
+    UnknownRule(String),
+    /// For some topics neither of two rules is the more exact.
+    RuleTie {
+        pattern: String,
+        other: String,
+    },
     UnknownConsumer {
         stream: Topic,
         consumer: String,
@@ -194,6 +208,8 @@ impl From<CommandRefusal> for Error {
             CommandRefusal::Share(error) => *error,
             CommandRefusal::TooMany { what, limit } => Error::TooMany { what, limit },
             CommandRefusal::UnknownStream(topic) => Error::UnknownStream(topic.to_string()),
+            CommandRefusal::UnknownRule(pattern) => Error::UnknownRule(pattern),
+            CommandRefusal::RuleTie { pattern, other } => Error::RuleTie { pattern, other },
             CommandRefusal::UnknownConsumer { stream, consumer } => {
                 Error::UnknownConsumer { stream: stream.to_string(), consumer }
             }
@@ -242,10 +258,16 @@ impl WriterCommand {
             WriterCommand::Manage(manage) => Some(&manage.topic),
             WriterCommand::FindSession(find) => Some(&find.topic),
             WriterCommand::Publish(_)
+            | WriterCommand::Rule(_)
             | WriterCommand::Damage(..)
             | WriterCommand::Dirty
             | WriterCommand::Stop(_) => None,
         }
+    }
+
+    /// Whether somebody waits for one answer.
+    pub(super) fn asks(&self) -> bool {
+        self.topic().is_some() || matches!(self, WriterCommand::Rule(_))
     }
 
     /// Messages that it brings; what brings none counts as one.
@@ -286,6 +308,7 @@ impl WriterCommand {
             }
             WriterCommand::Configure(configure) => configure.reply.send(Err(error)).is_ok(),
             WriterCommand::Manage(manage) => manage.reply.send(Err(error)).is_ok(),
+            WriterCommand::Rule(rule) => rule.reply.send(Err(error)).is_ok(),
             WriterCommand::FindSession(find) => find.reply.send(Err(error)).is_ok(),
             WriterCommand::Remove(remove) => remove.reply.send(Err(error)).is_ok(),
             WriterCommand::Stop(reply) => reply.send(Err(error)).is_ok(),
@@ -311,6 +334,12 @@ pub(super) enum CommandAnswer {
         /// Whether it only takes something off the store.
         removes: bool,
     },
+    Rule {
+        reply: CommandReply<()>,
+        result: Result<(), CommandRefusal>,
+        /// Whether it only takes something off the store.
+        removes: bool,
+    },
 }
 
 impl CommandAnswer {
@@ -331,6 +360,9 @@ impl CommandAnswer {
             CommandAnswer::Manage { reply, result, .. } => {
                 drop(reply.send(result.map_err(Error::from)));
             }
+            CommandAnswer::Rule { reply, result, .. } => {
+                drop(reply.send(result.map_err(Error::from)));
+            }
         }
         None
     }
@@ -349,6 +381,7 @@ impl CommandAnswer {
             CommandAnswer::Remove(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::FindSession(reply, _) => drop(reply.send(Err(error))),
             CommandAnswer::Manage { reply, .. } => drop(reply.send(Err(error))),
+            CommandAnswer::Rule { reply, .. } => drop(reply.send(Err(error))),
         }
     }
 }

@@ -27,6 +27,7 @@ use super::command::{
 use super::keys::{replay, write_ids};
 use super::manage::ManagedChanges;
 use super::progress::ProgressPlan;
+use super::rule::RuleDeed;
 use super::sessions::RecentSessions;
 use super::staged::StagedStream;
 use super::upkeep::UpkeepPlan;
@@ -73,6 +74,8 @@ pub(super) struct CommitPlan {
     pub(super) progress: ProgressPlan,
     /// The operator's actions.
     pub(super) managed: ManagedChanges,
+    /// The rule of retention that comes or goes; another one waits for the next commit.
+    pub(super) rule: Option<RuleDeed>,
     /// The work done by the clock.
     pub(super) upkeep: UpkeepPlan,
     pub(super) room: RoomPlan,
@@ -162,7 +165,7 @@ impl CommitPlan {
         planner: &mut CommitPlanner,
         command: WriterCommand,
     ) -> Result<(), StoreFault> {
-        let asks = usize::from(command.topic().is_some());
+        let asks = usize::from(command.asks());
         let is_single = !matches!(command, WriterCommand::Publish(_));
         let before = self.replies.count();
         let planned = self.plan(planner, command);
@@ -189,6 +192,7 @@ impl CommitPlan {
             WriterCommand::Manage(manage) => self.manage(planner, manage)?,
             WriterCommand::FindSession(find) => self.tell_session(planner, find)?,
             WriterCommand::Remove(remove) => self.ask_to_remove(planner, remove)?,
+            WriterCommand::Rule(rule) => self.set_rule(planner, rule),
             WriterCommand::Damage(stream, range) => self.damage.push((stream, range)),
             WriterCommand::Dirty | WriterCommand::Stop(_) => {}
         }
@@ -202,6 +206,7 @@ impl CommitPlan {
             || self.upkeep.is_synced()
             || !self.progress.buried.is_empty()
             || !self.managed.is_empty()
+            || self.rule.is_some()
             || self.gains.values().any(|staged| staged.level == Level::Disk)
             || self.delayed.iter().any(|delayed| is_disk(&delayed.stream))
             || self.progress.stored.iter().any(|consumer| is_disk(&consumer.stream))
@@ -244,6 +249,8 @@ impl CommitPlan {
         self.gains.clear();
         self.delayed.clear();
         self.managed.steered.clear();
+        // A rule that comes adds to the store, and one that goes does not.
+        self.rule.take_if(|deed| matches!(deed, RuleDeed::Set(_)));
         self.upkeep.strip(self.now_ms);
         self.progress.strip(registry);
     }

@@ -38,6 +38,9 @@ pub(super) fn settle(
         trim(stream, *trimmed, registry);
     }
     plan.managed.settle(counts, registry);
+    if let Some(deed) = plan.rule.take() {
+        deed.settle(registry);
+    }
     plan.progress.buried.iter().for_each(|buried| buried.settle(registry));
     plan.replies.send();
     plan.replies.take_deferred()
@@ -76,7 +79,7 @@ impl BuriedMessages {
 
 fn apply(stream: &Arc<StreamEntry>, settings: StreamSettings, registry: &StreamRegistry) {
     stream.state.lock().settings = settings;
-    registry.bounded.fetch_or(!settings.retention.keeps_all(), Ordering::Relaxed);
+    registry.govern(stream);
 }
 
 pub(super) fn trim(stream: &StreamEntry, trimmed: TrimmedBlocks, registry: &StreamRegistry) {

@@ -329,10 +329,10 @@ fn retain(
 ) -> Result<(), StoreFault> {
     let (retention, first, next, mut left, has_purged) = {
         let state = stream.state.lock();
-        if state.settings.retention.max_age_ms > 0 && watch.is_calm() {
+        if state.bounds.retention.max_age_ms > 0 && watch.is_calm() {
             watch.saw_ahead(state.last_ms);
         }
-        (state.settings.retention, state.first, state.next, state.bytes, state.has_purged)
+        (state.bounds.retention, state.first, state.next, state.bytes, state.has_purged)
     };
     let is_bounded = !retention.keeps_all() || has_purged;
     let is_leaving = plan.streams.removes(&stream.topic);

@@ -75,6 +75,11 @@ hub_errors! {
     ShareTaken: Later,
     /// `SL-HUB-37`: another token made the consumer, and its settings are others.
     ConsumerNotYours: Never,
+    /// `SL-HUB-38`: two rules of retention would hold for the same topics, and neither is more
+    /// exact.
+    RuleTie: Never,
+    /// `SL-HUB-39`: no rule of retention has that pattern.
+    UnknownRule: Never,
     /// `SL-NODE-01`: the codec asked for is not known here.
     UnknownCodec: Never,
     /// `SL-NODE-02`: there is nothing at this path.
@@ -121,6 +126,8 @@ hub_errors! {
     /// `SL-NODE-22`: the memory for replies, or this client's share of it, is taken by unread
     /// ones.
     RepliesUnread: Later,
+    /// `SL-NODE-23`: the ticket is unknown, was used before, or is too old.
+    TicketSpent: Never,
     /// `SL-TOPIC-01`: the topic or pattern is not well formed.
     InvalidTopic: Never,
 }

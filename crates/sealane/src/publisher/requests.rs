@@ -50,6 +50,10 @@ impl RequestPublisher {
                             size = 0;
                         }
                     }
+                    PublisherItem::Progress(done) => {
+                        self.store(&mut batch).await;
+                        let _ = done.send(self.stored);
+                    }
                     PublisherItem::Flush(done) => {
                         self.store(&mut batch).await;
                         let outcome = self.failed.clone().map_or(Ok(self.stored), Err);

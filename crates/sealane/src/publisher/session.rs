@@ -48,6 +48,9 @@ pub(super) struct PublisherSession {
     resend_at: Option<Instant>,
     /// Whether nothing more will be queued.
     is_closed: bool,
+    /// The number that the hub has refused for good, and why. It ends the publisher once all
+    /// messages before it are answered: the hub answers them in any order.
+    refusal: Option<(u64, Error)>,
     failed: Option<Error>,
 }
 
@@ -80,6 +83,7 @@ impl PublisherSession {
             trouble: None,
             resend_at: None,
             is_closed: false,
+            refusal: None,
             failed: None,
         }
     }
@@ -154,6 +158,7 @@ impl PublisherSession {
             return Err(SocketFailure::Failed(Error::Protocol(cause)));
         };
         self.pending.connected();
+        self.refusal = None;
         Ok(PublisherConnection { reader, writer })
     }
 
@@ -195,6 +200,8 @@ impl PublisherSession {
                 PublisherItem::Envelope(..) if self.failed.is_some() => {}
                 PublisherItem::Envelope(envelope, room) => self.pending.push(envelope, room),
                 PublisherItem::Flush(done) => self.flushes.push_back((self.pending.pushed(), done)),
+                // The caller may have gone.
+                PublisherItem::Progress(done) => drop(done.send(self.stored)),
             }
         }
         self.tell();
@@ -264,7 +271,11 @@ impl PublisherSession {
             // Frames that only a newer hub sends are ignored.
             _ => {}
         }
-        Ok(())
+        let first = self.pending.first();
+        match self.refusal.take_if(|(number, _)| *number <= first) {
+            Some((_, error)) => Err(SocketFailure::Failed(error)),
+            None => Ok(()),
+        }
     }
 
     fn placed(&mut self, placed: StoredRange) -> Result<(), Error> {
@@ -290,6 +301,7 @@ impl PublisherSession {
 
     fn refused(&mut self, refused: NotPlaced) -> Result<(), SocketFailure> {
         let NotPlaced { numbers, error, .. } = refused;
+        let number = numbers.from;
         self.pending.refused(numbers).map_err(Error::from)?;
         match HubError::named(&error.code) {
             // The stream was made anew, or has lost what was not on the disk yet: what is not
@@ -308,7 +320,10 @@ impl PublisherSession {
                 }
                 None => Err(SocketFailure::Failed(Error::Refused(error))),
             },
-            _ => Err(SocketFailure::Failed(Error::Refused(error))),
+            _ => {
+                self.refusal.get_or_insert((number, Error::Refused(error)));
+                Ok(())
+            }
         }
     }
 

@@ -105,6 +105,11 @@ fn bash_offers_it() {
     assert_eq!(press("sealane sub fleet/7", "fleet/7"), "fleet/7/location ");
     assert_eq!(press("sealane up --level=d", "d"), "disk ");
     assert_eq!(press("sealane consumer info orders ", ""), "billing ");
+    // A topic that a shell would part or obey is offered as it has to be typed, and read so.
+    node.run(&["pub", "odd name & 'more'", "{}"]);
+    let quoted = r"odd\ name\ \&\ \'more\' ";
+    assert_eq!(press("sealane sub odd", "odd"), quoted);
+    assert_eq!(press(r"sealane sub odd\ na", r"odd\ na"), quoted);
 }
 
 /// The words that are typed in an interactive zsh, and its line once the tab key was pressed behind

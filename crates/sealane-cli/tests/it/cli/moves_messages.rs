@@ -98,7 +98,7 @@ fn streams_are_listed_changed_and_removed() {
     let one = json(&node.run(&["stream", "ls", "a/*", "--json"]));
     assert_eq!((text(&one, "stream").as_str(), text(&one, "level").as_str()), ("a/1", "os"));
     assert_eq!(one.field("maxBytes"), Some(&(1_u64 << 20).into()));
-    assert!(node.run(&["stream", "info", "a/1"]).contains("max age       7days\n"));
+    assert!(node.run(&["stream", "info", "a/1"]).contains("max age       7 days\n"));
     assert_eq!(node.run(&["stream", "rm", "a/1"]), "a/1 removed\n");
     assert_eq!(node.run(&["stream", "ls", "--json"]).lines().count(), 1);
 }

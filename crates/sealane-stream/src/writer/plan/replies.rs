@@ -72,7 +72,7 @@ impl ReplyPlan {
             // The stripping may take out the very command that kept a stream.
             CommandAnswer::Remove(_, result) => *result != Ok(false),
             CommandAnswer::Configure(_, Ok((stream, _))) => !given_up.contains(&stream.number),
-            CommandAnswer::Manage { removes, .. } => *removes,
+            CommandAnswer::Manage { removes, .. } | CommandAnswer::Rule { removes, .. } => *removes,
             CommandAnswer::Configure(_, Err(_))
             | CommandAnswer::Append(..)
             | CommandAnswer::FindSession(..)
