@@ -174,7 +174,8 @@ impl EndStartReport<'_> {
 
     fn access(&self, file: &SettingsFile) -> String {
         // Without the flag the verb would act on the folder of another node.
-        let is_usual = PathBuf::from(file.setting(SettingKey::Data, None).value) == self.data;
+        let usual = file.setting(SettingKey::Data, None).value;
+        let is_usual = *self.data.as_os_str() == *usual;
         let named = self.data.display().to_string();
         let quote = if named.contains(|c: char| !is_plain(c)) { "'" } else { "" };
         let data = if is_usual { String::new() } else { format!(" --data {quote}{named}{quote}") };

@@ -80,7 +80,7 @@ impl Proof {
     /// and looks for everything that was acknowledged.
     fn round(&self, node: Node, round: usize) -> Node {
         let cycle = round / CYCLE;
-        for level in LEVELS.iter().filter(|_| round % CYCLE == 0) {
+        for level in LEVELS.iter().filter(|_| round.is_multiple_of(CYCLE)) {
             node.make(&topic(level, cycle), level);
             let before = format!("/v1/streams/{}", topic(level, cycle.wrapping_sub(1)));
             let gone = node.http().call("DELETE", &before, "").unwrap();

@@ -9,7 +9,6 @@ use crate::running::Running;
 use crate::socket::offsets;
 
 /// Retention looks at the streams several times a second.
-
 async fn settles(hub: &Running, topic: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     until_told_async(async || hub.state(topic).await, is_so).await
 }

@@ -4,6 +4,7 @@
 use crate::shared::peer;
 use crate::shared::world::*;
 use sealane_seal::*;
+use sealane_testing::unhex;
 
 /// Places that give every length of header.
 fn places() -> impl Iterator<Item = (Class, u16, u64, u64)> {

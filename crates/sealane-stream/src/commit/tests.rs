@@ -135,14 +135,23 @@ async fn two_stores_have_the_same_rows_after_the_same_commits() {
     assert_eq!(rows(first.path()), rows(second.path()));
 }
 
-#[test]
-fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
-    let record = |offset| BlockRecord {
+fn record(offset: u64) -> BlockRecord {
+    BlockRecord {
         offset,
         time_ms: 1,
         content: EnvelopeContent::Open(Codec::Json),
         id: Bytes::new(),
         body: Bytes::from_static(b"{}"),
+    }
+}
+
+#[test]
+fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
+    let add = |stream, offsets: [u64; 2]| StoreChange::AddBlock {
+        stream,
+        generation: 1,
+        records: offsets.map(record).into(),
+        stored_ms: 0,
     };
     let (level, retention) = (Level::Disk, Retention::default());
     let own_bounds = OwnBounds::default();
@@ -163,12 +172,7 @@ fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
             StoreChange::SetStream { stream: 1, level: None, retention, own_bounds },
             StoreChange::SetStream { stream: 2, level: Some(level), retention, own_bounds },
             StoreChange::SetStream { stream: 3, level: None, retention, own_bounds },
-            StoreChange::AddBlock {
-                stream: 3,
-                generation: 1,
-                records: [9, 10].map(record).into(),
-                stored_ms: 0,
-            },
+            add(3, [9, 10]),
             StoreChange::ReleaseDelayed { number: 7 },
             StoreChange::CancelDelayed { number: 8 },
             StoreChange::PurgeStream(extent),
@@ -189,12 +193,7 @@ fn a_full_disk_takes_out_what_adds_and_leaves_what_removes() {
             records: [1].map(record).into(),
             stored_ms: 0,
         },
-        StoreChange::AddBlock {
-            stream: 5,
-            generation: 1,
-            records: [1, 3].map(record).into(),
-            stored_ms: 0,
-        },
+        add(5, [1, 3]),
         StoreChange::TrimStream { extent, through: 4, generations_from: 0 },
     ] {
         let changes = [commit.changes.clone(), vec![broken]].concat();

@@ -8,9 +8,9 @@ use sealane_codec::{Codec, Transcoder};
 use sealane_message::Topic;
 use sealane_protocol::{AckMark, Op};
 use sealane_stream::{
-    ConsumerChange, HubClock, HubConfig, IdempotencyKey, Level, ReadStart, Retention, StreamChange,
-    StreamEnqueue, StreamEnvelope, StreamHub, StreamSubscription, SubscriptionOutput,
-    SubscriptionReader,
+    ConsumerChange, HubClock, HubConfig, IdempotencyKey, Level, ReadStart, Retention,
+    SteeredTopics, StreamChange, StreamEnqueue, StreamEnvelope, StreamHub, StreamSubscription,
+    SubscriptionOutput, SubscriptionReader,
 };
 
 const HOUR_MS: i64 = 3_600_000;
@@ -34,7 +34,8 @@ fn messages(hub: &StreamHub, topic: &str, count: usize) -> StreamEnqueue {
 
 async fn member(hub: &StreamHub, topic: &str, change: ConsumerChange) -> StreamSubscription {
     let (start, owner) = (ReadStart::First, String::new());
-    let who = SubscriptionReader::Member { name: "c".into(), owner, start, change };
+    let (name, steers) = ("c".into(), SteeredTopics::default());
+    let who = SubscriptionReader::Member { name, owner, start, change, steers };
     let (mut member, _) = hub.subscribe(topic.parse().unwrap(), who).await.unwrap();
     member.apply(Op::Credit(100)).unwrap();
     member

@@ -2,9 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use sealane::Value;
-use sealane_testing::until_told_async;
+use sealane_testing::{PATIENCE, until_told_async};
 
 use crate::{node, numbered};
 

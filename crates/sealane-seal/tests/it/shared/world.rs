@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use sealane_seal::*;
-pub(crate) use sealane_testing::{hex, unhex};
+pub(crate) use sealane_testing::hex;
 
 pub(crate) const META: &[u8] = b"type 7, codec 3";
 pub(crate) const BODY: &[u8] = b"unit 4 is 200 m north of the bridge";
