@@ -3,6 +3,9 @@
 //! Each input begins with a hub without streams. All runs on one thread, so that what a connection
 //! is given can be held against everything that was answered before.
 
+#[path = "input.rs"]
+mod input;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +22,8 @@ use sealane_stream::{
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
+
+use input::Steps;
 
 const CODECS: [Codec; 3] = [Codec::Json, Codec::MsgPack, Codec::Cbor];
 const TOPICS: [&str; 3] = ["a", "a/b", "c"];
@@ -48,33 +53,6 @@ pub(super) fn run(bytes: &[u8]) {
         }
         world.get_or_insert_with(World::new).input(Steps(bytes));
     });
-}
-
-/// The rest of the input; zeros behind its end.
-struct Steps<'a>(&'a [u8]);
-
-impl<'a> Steps<'a> {
-    fn byte(&mut self) -> u8 {
-        let Some((&byte, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        byte
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[usize::from(self.byte()) % from.len()]
-    }
-
-    /// Bytes behind their length.
-    fn part(&mut self) -> &'a [u8] {
-        let len = usize::from(self.byte());
-        let (part, rest) = self.0.split_at(self.0.len().min(len));
-        self.0 = rest;
-        part
-    }
-
-    fn topic(&mut self) -> Topic {
-        self.pick(&TOPICS).parse().expect("a topic")
-    }
 }
 
 /// One connection, and what it was told.

@@ -86,7 +86,7 @@ pub(super) fn run(bench: RelayBench<'_>, show: &mut RelayFindingSink<'_>) -> Res
     Ok(())
 }
 
-/// What became of the numbered datagrams of each direction.
+/// Shows how many numbered datagrams of each direction came, were lost, or came twice.
 fn show_accounts(accounts: [NumberTotals; 2], show: &mut RelayFindingSink<'_>) {
     for (machine, account) in [RowMachine::Server, RowMachine::Car].into_iter().zip(accounts) {
         let NumberTotals { sent, lost, twice } = account;
