@@ -349,7 +349,8 @@ fn members(
     for card in cards {
         let group = card.group();
         all.extend(card.members().map(|(_, tag)| {
-            // A route that names a member wins over what was found, and that over one for the rest.
+            // A route that names a member is the operator's word, and wins over what was found. The
+            // route for the rest comes last.
             let (named, found) = (routes.remove(&tag), ways.found(tag));
             // The own tag stands on a card too, and must not get the route for the rest.
             let via = named.or(found).or(rest).filter(|_| !own.contains(&tag));

@@ -143,6 +143,7 @@ impl AccessTokens {
         if let Some(share) = self.sharing.get() {
             share(self.tokens().share_rules());
         }
+        // The new tokens are in use by now, so that each connection that wakes asks them.
         self.changes.send_modify(|changes| *changes += 1);
         Ok(())
     }

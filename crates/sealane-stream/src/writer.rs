@@ -165,6 +165,7 @@ impl StoreWriter {
     fn commit(&mut self, batch: Vec<WriterCommand>) {
         let began = Instant::now();
         let Some((mut plan, commit)) = self.plan(batch) else { return };
+        // Nobody has seen anything of the plan yet, so that storing can be tried again.
         let result = commit.and_then(|mut commit| self.transact(&mut plan, &mut commit));
         match result {
             Ok(counts) => self.settle(plan, &counts),

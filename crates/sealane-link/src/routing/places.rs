@@ -27,6 +27,8 @@ pub(super) struct NeighbourPlaces {
 impl NeighbourPlaces {
     /// A unit came from there. Gives the name of its sender.
     pub(super) fn hear(&mut self, at: LinkPlace) -> MeshAddress {
+        // The hash is keyed, so that a stranger cannot choose an address that collides with a
+        // neighbour's.
         let name = self.names.hash_one(at);
         self.current = Some((name, at));
         MeshAddress(name)

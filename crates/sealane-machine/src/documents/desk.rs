@@ -385,7 +385,8 @@ impl DocumentThreadState {
     /// Writes an own document; an urgent one begins with the time. Gives for how long it waits, as
     /// the policy's pace has it: then it is sealed and stored.
     pub(super) fn write(&mut self, data_type: DataType, body: &[u8]) -> Result<u64, AskRefusal> {
-        // A call for help is sealed at once. The pace of the policy is for what can wait.
+        // A call for help is sealed at once: the pace of the policy is for what can wait. The mesh
+        // keeps room for it apart.
         if data_type.is_urgent() {
             let body = [&now_ms().to_le_bytes()[..], body].concat();
             return self.seal(data_type, &body).map(|()| 0);

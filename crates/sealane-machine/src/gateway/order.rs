@@ -83,6 +83,7 @@ impl OriginOrder {
         let over = if turns.len() > MAX_ORDER_HELD { turns.len() } else { over };
         let mut chosen = Vec::new();
         for (index, (place, turn)) in turns.iter().enumerate() {
+            // A gap may be a frame that still comes, so that those behind it wait for a while.
             let is_next = self.is_next(turn.stamp);
             if index < over || is_next {
                 // A late frame is still sent on. Readers can order by counters, and only the count

@@ -196,6 +196,7 @@ impl OrderReader {
 
     /// Takes what the authority has signed.
     fn take(&self, message: &ReceivedMessage, last: &mut LastOrders) {
+        // The signature is checked first, since a hub gone bad must fill neither memory nor air.
         let notice = ControlReader::notice(message).ok();
         let counted =
             match notice.as_deref().map(|notice| (NoticeContent::verify(&self.of, notice), notice))

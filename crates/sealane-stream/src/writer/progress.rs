@@ -256,6 +256,8 @@ fn describe(
         dropped: entry.dead_dropped.load(Ordering::Relaxed) + dropped,
     };
     let mut consumer = entry.state.lock();
+    // There are none after a failed commit. The consumer has forgotten them, and only its whole
+    // state has them.
     let changes = consumer.changes(buried);
     let size = 64 + 4 * consumer.in_flight() as u64;
     // Once the changes are larger than the state, the state itself is cheaper and ends the row's

@@ -74,6 +74,7 @@ impl UploadLane {
         // next window.
         while !left.is_empty() && began.elapsed() < turn {
             let (batch, behind) = left.split_at(fitting(left, requests));
+            // One request at a time: of two, the later could be stored before the earlier.
             let Err(error) = store(client, &topic, batch, &mut end).await else {
                 left = behind;
                 continue;
