@@ -76,7 +76,7 @@ pub(crate) enum BenchVerb {
         target: PathBuf,
     },
     /// The readers of a fan-out of `race`, in a process of their own
-    #[command(hide = true)]
+    #[command(hide = true, override_usage = "sealane-bench race-client ADDRESS PEER ...")]
     RaceClient {
         /// The server's address
         address: String,
@@ -105,6 +105,9 @@ pub(crate) enum BenchHopVerb {
     /// Frames from one neighbour go to the other, with 17 bytes written anew
     Forward(HopForward),
     /// An interface whose packets go to one neighbour, and its packets to the interface
+    #[command(
+        override_usage = "sealane-bench hop end [OPTIONS] --address ... --link ... --neighbour ..."
+    )]
     End(HopEnd),
 }
 
