@@ -164,10 +164,10 @@ fn fields(token: &AccessToken, shares: &[ShareHeld]) -> Vec<(&'static str, Value
     }
     fields.push(("observe", token.rights().observe.into()));
     let share = |of: &ShareHeld| {
-        let both = vec![("held".into(), of.held.into()), ("limit".into(), of.limit.into())];
-        (of.kind.name().into(), Value::Map(both))
+        let kind = ("kind".into(), of.kind.name().into());
+        Value::Map(vec![kind, ("held".into(), of.held.into()), ("limit".into(), of.limit.into())])
     };
-    fields.push(("shares", Value::Map(shares.iter().map(share).collect())));
+    fields.push(("shares", Value::Array(shares.iter().map(share).collect())));
     fields.push(("valid", token.is_valid(SystemTime::now()).into()));
     if let Some(expires) = token.expires() {
         let since = expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
