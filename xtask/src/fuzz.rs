@@ -9,6 +9,7 @@ mod shares;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
 
 use crate::process::{self, XtaskResult};
 use crate::tree::SourceTree;
@@ -151,15 +152,25 @@ pub(crate) fn compile(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Runs one target after the other; all run even when one has a finding.
+/// Runs a target on each core; all run even when one has a finding.
 fn all(programs: &Path, targets: Vec<(String, FuzzExtent)>) -> XtaskResult {
-    let mut failed = vec![];
-    for (target, extent) in &targets {
-        if let Err(failure) = one(target, programs, *extent) {
-            eprintln!("{failure}");
-            failed.push(target.as_str());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (waiting, failed) = (Mutex::new(targets.iter()), Mutex::new(vec![]));
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().ok().and_then(|mut waiting| waiting.next());
+                    let Some((target, extent)) = next else { break };
+                    if let Err(failure) = one(target, programs, *extent) {
+                        eprintln!("{failure}");
+                        failed.lock().into_iter().for_each(|mut all| all.push(target.as_str()));
+                    }
+                }
+            });
         }
-    }
+    });
+    let failed = failed.into_inner().unwrap_or_default();
     if failed.is_empty() {
         println!("fuzz: {} targets, nothing found", targets.len());
         return Ok(());
