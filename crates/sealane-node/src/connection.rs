@@ -101,6 +101,26 @@ async fn cut_off(large: Option<&ReplyHold>) {
     }
 }
 
+/// Hears the socket, and notes when it takes something: a client that reads a long message in many
+/// steps does not stand still.
+async fn hear(
+    frames: &mut SocketFrames,
+    taken_bytes: &mut u64,
+    large: Option<&ReplyHold>,
+    unheld: &mut Option<UnheldWait>,
+) -> Result<SocketEvent, ConnectionEnd> {
+    poll_fn(|cx| {
+        let heard = frames.poll_hear(cx);
+        let taken = frames.taken_bytes();
+        if taken != std::mem::replace(taken_bytes, taken) {
+            large.into_iter().for_each(ReplyHold::touch);
+            unheld.iter_mut().for_each(|wait| wait.since = Instant::now());
+        }
+        heard
+    })
+    .await
+}
+
 /// Waits until there may be room for what has none; for ever where that is nothing.
 async fn look_again(look: Option<Instant>) {
     match look {
@@ -152,17 +172,9 @@ impl ReadConnection {
             let flushing = self.frames.is_flushing();
             let look = self.unheld.as_ref().map(|wait| wait.look);
             let step = tokio::select! {
-                heard = poll_fn(|cx| {
-                    let heard = self.frames.poll_hear(cx);
-                    // A client that reads a long message takes it in many steps, and is not one
-                    // that stands still.
-                    let taken = self.frames.taken_bytes();
-                    if taken != std::mem::replace(&mut self.taken_bytes, taken) {
-                        self.large.iter().for_each(ReplyHold::touch);
-                        self.unheld.iter_mut().for_each(|wait| wait.since = Instant::now());
-                    }
-                    heard
-                }) => {
+                heard = hear(
+                    &mut self.frames, &mut self.taken_bytes, self.large.as_ref(), &mut self.unheld,
+                ) => {
                     let after = self.after(heard, &mut subscription).await;
                     shown.note(0, subscription.credit());
                     after

@@ -197,8 +197,8 @@ impl SocketFrames {
         AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| ConnectionEnd::Gone)
     }
 
-    /// Writes what was sent as far as the client takes it at once. [`SocketFrames::poll_hear`] goes on
-    /// where something is left, which only it waits for.
+    /// Writes what was sent as far as the client takes it at once. [`SocketFrames::poll_hear`] goes
+    /// on where something is left, which only it waits for.
     pub(crate) fn flush_now(&mut self) -> Result<(), ConnectionEnd> {
         match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(flushed) => flushed,

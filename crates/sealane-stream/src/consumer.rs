@@ -262,13 +262,6 @@ impl ConsumerProgress {
                 || (!self.is_full() && self.cursor.max(visible.start) < visible.end))
     }
 
-    /// Whether something new would be given if the owner's share had room.
-    pub(crate) fn wants_more(&self, visible: &Range<u64>) -> bool {
-        !self.is_paused()
-            && self.live.count() < self.settings.max_in_flight as usize
-            && self.cursor.max(visible.start) < visible.end
-    }
-
     /// Whether nothing more is given until something is acknowledged.
     pub(crate) fn is_full(&self) -> bool {
         self.live.count() >= self.settings.max_in_flight as usize || self.is_starved()
