@@ -39,7 +39,7 @@ struct ReadConnection {
     large: Option<ReplyHold>,
     /// Where they are larger than a share, and there is no room for them yet.
     unheld: Option<UnheldWait>,
-    /// What the client had taken at the last look.
+    /// Bytes that the client had taken at the last look.
     taken_bytes: u64,
     owner: ReplyOwner,
 }

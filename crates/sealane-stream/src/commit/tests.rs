@@ -164,7 +164,7 @@ fn a_row_that_is_written_twice_is_counted_once() {
         let row = KeyRow { body, generation: 1, offset: 0, due_ms: 0, ids, owner: owner.clone() };
         StoreChange::KeepKey { stream: 1, key: b"k".to_vec(), row, time_ms: 9 }
     };
-    // What was answered before and what came now may be of the same session, in one commit.
+    // One commit may have messages of a session that were answered before, and new ones.
     let twice = [keep_session(&session, 5), keep_session(&session, 6), keep_key(), keep_key()];
     assert_eq!(apply(twice.to_vec()), (1, 1));
     let session = session.stored(6);
