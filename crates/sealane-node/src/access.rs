@@ -213,10 +213,15 @@ impl RequestPass {
         self.token.as_ref().map_or_else(Arc::default, |token| token.owner())
     }
 
-    /// Where the sender may change consumers that others made.
-    pub(crate) fn steers(&self) -> SteeredTopics {
+    /// Where the sender may change consumers that others made, whenever that is asked.
+    pub(crate) fn steers(&self, access: Arc<AccessTokens>) -> SteeredTopics {
         let pass = self.clone();
-        SteeredTopics::new(move |topic| pass.may(TokenRight::Manage, topic))
+        // A subscription to a pattern asks for each stream that comes. The token may have lost the
+        // right by then, and still read.
+        let renewed = move || access.renew(pass.clone());
+        SteeredTopics::new(move |topic| {
+            renewed().is_ok_and(|pass| pass.may(TokenRight::Manage, topic))
+        })
     }
 
     /// Whether it was a token that let the sender in.
@@ -371,6 +376,29 @@ mod tests {
         fs::set_permissions(&access.file, Permissions::from_mode(0o600)).unwrap();
         assert!(matches!(look(&access), Some(Ok(()))));
         assert!(look(&access).is_none());
+    }
+
+    #[test]
+    fn manage_that_was_taken_back_steers_nothing_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let (topic, all): (Topic, Vec<Pattern>) =
+            ("s".parse().unwrap(), vec!["**".parse().unwrap()]);
+        let rights = |manage| TokenRights { read: all.clone(), manage, ..TokenRights::default() };
+        let add = |rights| {
+            TokenFile::add(folder.path(), "m", &TokenSecret::new([3; 32]), rights, None).unwrap();
+        };
+        add(rights(all.clone()));
+        let access =
+            Arc::new(AccessTokens::open(folder.path(), AllowedSites::default(), false).unwrap());
+        let hash = Some(TokenSecret::new([3; 32]).hash());
+        let pass = access.renew(RequestPass { hash, ..RequestPass::default() }).unwrap();
+        let steers = pass.steers(access.clone());
+        assert!(steers.may(&topic));
+        TokenFile::revoke(folder.path(), "m").unwrap();
+        add(rights(Vec::new()));
+        access.reload().unwrap();
+        assert!(access.renew(pass).is_ok(), "it reads on");
+        assert!(!steers.may(&topic));
     }
 
     #[test]

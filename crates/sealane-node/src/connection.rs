@@ -1,11 +1,12 @@
 //! One WebSocket: frames in, deliveries out, until either side ends it.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::limits::MAX_DELIVERY_BATCH_BYTES;
+use crate::limits::{MAX_DELIVERY_BATCH_BYTES, MAX_REPLY_WAIT_MS, MIN_REPLY_STALL_MS};
 use bytes::Bytes;
 use sealane_codec::Codec;
 use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
@@ -36,7 +37,27 @@ struct ReadConnection {
     held: Option<DeliveryShare>,
     /// The room that they have where they are larger than a share.
     large: Option<ReplyHold>,
+    /// Where they are larger than a share, and there is no room for them yet.
+    unheld: Option<UnheldWait>,
+    /// Bytes that the client had taken at the last look.
+    taken_bytes: u64,
     owner: ReplyOwner,
+}
+
+/// The wait for room of what is on its way already.
+struct UnheldWait {
+    /// When the client took something last.
+    since: Instant,
+    /// When there may be room.
+    look: Instant,
+}
+
+impl UnheldWait {
+    fn new(since: Instant) -> Self {
+        // A reply that stands still makes room only after a while, of which nobody is told.
+        let look = Instant::now() + Duration::from_millis(MIN_REPLY_STALL_MS / 2);
+        Self { since, look }
+    }
 }
 
 /// Deliver frames that are to be sent as one.
@@ -54,8 +75,17 @@ pub(crate) async fn serve(
 ) {
     let frames = SocketFrames::new(socket, request.codec, MAX_CLIENT_FRAME_BYTES);
     let owner = pass.reply_owner();
-    let (batch, heartbeat, held, large) = (1, None, None, None);
-    let mut connection = ReadConnection { app, frames, batch, heartbeat, held, large, owner };
+    let mut connection = ReadConnection {
+        app,
+        frames,
+        batch: 1,
+        heartbeat: None,
+        held: None,
+        large: None,
+        unheld: None,
+        taken_bytes: 0,
+        owner,
+    };
     let end = connection.run(pass, request).await;
     if let ConnectionEnd::Refused(refusal) = &end {
         connection.app.refused.note(refusal);
@@ -67,6 +97,34 @@ pub(crate) async fn serve(
 async fn cut_off(large: Option<&ReplyHold>) {
     match large {
         Some(hold) => hold.cut().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Hears the socket, and notes when it takes something: a client that reads a long message in many
+/// steps does not stand still.
+async fn hear(
+    frames: &mut SocketFrames,
+    taken_bytes: &mut u64,
+    large: Option<&ReplyHold>,
+    unheld: &mut Option<UnheldWait>,
+) -> Result<SocketEvent, ConnectionEnd> {
+    poll_fn(|cx| {
+        let heard = frames.poll_hear(cx);
+        let taken = frames.taken_bytes();
+        if taken != std::mem::replace(taken_bytes, taken) {
+            large.into_iter().for_each(ReplyHold::touch);
+            unheld.iter_mut().for_each(|wait| wait.since = Instant::now());
+        }
+        heard
+    })
+    .await
+}
+
+/// Waits until there may be room for what has none; for ever where that is nothing.
+async fn look_again(look: Option<Instant>) {
+    match look {
+        Some(look) => sleep_until(look).await,
         None => std::future::pending().await,
     }
 }
@@ -112,8 +170,11 @@ impl ReadConnection {
         let (mut refused, mut stopped) = (pin!(grant.refused()), pin!(stopped(&mut stopping)));
         loop {
             let flushing = self.frames.is_flushing();
+            let look = self.unheld.as_ref().map(|wait| wait.look);
             let step = tokio::select! {
-                heard = self.frames.hear() => {
+                heard = hear(
+                    &mut self.frames, &mut self.taken_bytes, self.large.as_ref(), &mut self.unheld,
+                ) => {
                     let after = self.after(heard, &mut subscription).await;
                     shown.note(0, subscription.credit());
                     after
@@ -132,6 +193,7 @@ impl ReadConnection {
                 () = cut_off(self.large.as_ref()) => {
                     Err(ConnectionEnd::Refused(HttpRefusal::RepliesUnread))
                 }
+                () = look_again(look) => self.hold_unheld(),
                 refusal = refused.as_mut() => Err(ConnectionEnd::Refused(refusal)),
                 () = stopped.as_mut() => Err(ConnectionEnd::Refused(Error::Draining.into())),
             };
@@ -164,9 +226,10 @@ impl ReadConnection {
         // Most clients take what they are sent at once. Then nothing is left to come back for.
         self.frames.flush_now()?;
         if !self.frames.is_flushing() {
-            self.held = None;
+            (self.held, self.large, self.unheld) = (None, None, None);
         } else if is_large {
-            self.hold_large(written)?;
+            self.unheld = Some(UnheldWait::new(Instant::now()));
+            self.hold_unheld()?;
         }
         // A reader that catches up lets others have their turn.
         if taken >= TURN {
@@ -175,13 +238,24 @@ impl ReadConnection {
         Ok(taken)
     }
 
-    /// Holds what its client has not taken of a message that no share allows. If others lack room
-    /// later on, the connection ends for it: the message comes again.
-    fn hold_large(&mut self, bytes: usize) -> Result<(), ConnectionEnd> {
-        let hold = self.app.large(&self.owner, bytes);
-        let hold = hold.ok_or(ConnectionEnd::Refused(HttpRefusal::RepliesUnread))?;
-        hold.fill_elsewhere();
-        (self.held, self.large) = (None, Some(hold));
+    /// Holds what its client has not taken of a message that no share allows, if there is room for
+    /// it. If others lack room later on, the connection ends for it: the message comes again.
+    fn hold_unheld(&mut self) -> Result<(), ConnectionEnd> {
+        let Some(wait) = self.unheld.take() else { return Ok(()) };
+        let left = self.frames.waiting_bytes();
+        if self.held.as_ref().is_some_and(|share| !share.is_large(left)) {
+            return Ok(());
+        }
+        if let Some(hold) = self.app.large(&self.owner, left) {
+            hold.fill_elsewhere();
+            (self.held, self.large) = (None, Some(hold));
+            return Ok(());
+        }
+        // A client that reads makes the room itself. One that does not is not waited for.
+        if wait.since.elapsed() >= Duration::from_millis(MAX_REPLY_WAIT_MS) {
+            return Err(ConnectionEnd::Refused(HttpRefusal::RepliesUnread));
+        }
+        self.unheld = Some(UnheldWait::new(wait.since));
         Ok(())
     }
 
@@ -193,7 +267,7 @@ impl ReadConnection {
     ) -> Result<(), ConnectionEnd> {
         match heard? {
             SocketEvent::Flushed => {
-                (self.held, self.large) = (None, None);
+                (self.held, self.large, self.unheld) = (None, None, None);
                 return Ok(());
             }
             SocketEvent::Frame(frame) => self.accept(&frame, subscription)?,

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::limits::{
     MAX_ASKED_BYTES, MAX_BODIES_BYTES, MAX_CONNECTION_DELIVERIES_BYTES,
     MAX_CONNECTIONS_PER_ADDRESS, MAX_DELIVERIES_BYTES, MAX_ENQUEUE_RATE, MAX_GUESSES_PER_MINUTE,
-    MAX_RATE_KEYS, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS, MIN_EQUAL_SHARES, MIN_SHARE_KIB,
-    REPLY_PIECE_BYTES,
+    MAX_RATE_KEYS, MAX_REPLIES_BYTES, MAX_TOKEN_BODIES_BYTES, MAX_TOKENS, MIN_EQUAL_SHARES,
+    MIN_SHARE_KIB, REPLY_PIECE_BYTES,
 };
 use parking_lot::{Mutex, MutexGuard};
 use sealane_protocol::limits::MAX_REQUEST_BYTES;
@@ -60,9 +60,10 @@ impl FairLimits {
     pub(crate) fn new(limits: ClientLimits) -> Self {
         let enqueue = limits.enqueue_rate as f64;
         let guesses = limits.guesses_per_minute as f64;
-        let deliveries = DeliveryMemory::new(MAX_DELIVERIES_BYTES);
-        // Both ways out are of one budget.
-        let replies = ReplyMemory::new(deliveries.left.clone());
+        // Large replies have room of their own within the budget. The shares of connections, which
+        // are taken first, would leave them none.
+        let deliveries = DeliveryMemory::new(MAX_DELIVERIES_BYTES - MAX_REPLIES_BYTES);
+        let replies = ReplyMemory::new();
         Self {
             // Rates go by token: an address can be a whole fleet behind one proxy.
             enqueued: ClientRates::new(enqueue, enqueue, MAX_TOKENS),

@@ -121,6 +121,16 @@ impl SocketFrames {
         self.written_bytes
     }
 
+    /// Bytes that the connection has taken, ever: a client that reads has more of them each time.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.socket.get_ref().taken_bytes()
+    }
+
+    /// Bytes that were sent and that the connection has not taken.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.socket.get_ref().waiting_bytes()
+    }
+
     /// When the last frame has left.
     pub(crate) fn sent(&self) -> Instant {
         self.sent
@@ -133,11 +143,6 @@ impl SocketFrames {
 
     /// Reads, and where frames were sent goes on writing, whichever is first: a client that writes
     /// without reading is still heard.
-    pub(crate) fn hear(&mut self) -> impl Future<Output = Result<SocketEvent, ConnectionEnd>> {
-        poll_fn(|cx| self.poll_hear(cx))
-    }
-
-    /// As [`SocketFrames::hear`], of a task that waits for other things too.
     pub(crate) fn poll_hear(
         &mut self,
         cx: &mut Context<'_>,
@@ -192,8 +197,8 @@ impl SocketFrames {
         AsyncWrite::poll_flush(Pin::new(self.socket.get_mut()), cx).map_err(|_| ConnectionEnd::Gone)
     }
 
-    /// Writes what was sent as far as the client takes it at once. [`SocketFrames::hear`] goes on
-    /// where something is left, which only it waits for.
+    /// Writes what was sent as far as the client takes it at once. [`SocketFrames::poll_hear`] goes
+    /// on where something is left, which only it waits for.
     pub(crate) fn flush_now(&mut self) -> Result<(), ConnectionEnd> {
         match self.poll_flush(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(flushed) => flushed,

@@ -15,8 +15,9 @@ sealane_message::limits! {
     /// Bytes of deliveries that one connection holds at most, unless a single one is larger.
     MAX_CONNECTION_DELIVERIES_BYTES: usize = 1 << 20, "bytes";
     /// Bytes of replies that are larger than the share of their connection, all together, until
-    /// their clients take them: a part of `MAX_DELIVERIES_BYTES`. If a further one lacks room,
-    /// those that stand still are cut off. A token may hold a quarter of it, and an only one all.
+    /// their clients take them: a part of `MAX_DELIVERIES_BYTES`, which nothing smaller takes. If a
+    /// further one lacks room, those that stand still are cut off. A token may hold a quarter of
+    /// it, and an only one all.
     MAX_REPLIES_BYTES: usize = MAX_DELIVERIES_BYTES / 4, "bytes";
     /// How long a reply waits for room, or for its turn to be made. Then it is refused.
     MAX_REPLY_WAIT_MS: u64 = 10_000, "milliseconds";

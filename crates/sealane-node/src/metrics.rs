@@ -85,7 +85,10 @@ pub(crate) async fn show(
             match tokio::task::spawn_blocking(move || write(gather(&app), format)).await {
                 Ok(Ok(text)) => {
                     let (status, kind) = (StatusCode::OK, format.content_type());
-                    Ok(MadeReply { status, kind, body: text.into_bytes() })
+                    let mut body = text.into_bytes();
+                    // It counts by its length, and is held by its capacity.
+                    body.shrink_to_fit();
+                    Ok(MadeReply { status, kind, body })
                 }
                 _ => Err(Error::Draining.into()),
             }
@@ -305,7 +308,7 @@ fn gauges(app: &NodeApp) -> Vec<NodeMetric> {
         gauge(
             "sealane_read_held_bytes",
             "Bytes of deliveries and replies that clients have not taken yet.",
-            app.fair.deliveries.held(),
+            app.fair.deliveries.held() + app.fair.replies.held(),
         ),
         gauge(
             "sealane_carry_reply_bytes",

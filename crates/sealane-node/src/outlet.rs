@@ -38,12 +38,14 @@ pub(crate) struct SocketOutlet<S> {
     own: Vec<u8>,
     /// The bytes of them that are written.
     own_written: usize,
+    /// Bytes that the connection has taken.
+    taken_bytes: u64,
 }
 
 impl<S> SocketOutlet<S> {
     pub(crate) fn new(connection: S) -> Self {
         let (shared, own) = (VecDeque::new(), Vec::new());
-        Self { connection, shared, shared_bytes: 0, own, own_written: 0 }
+        Self { connection, shared, shared_bytes: 0, own, own_written: 0, taken_bytes: 0 }
     }
 
     pub(crate) fn connection(&self) -> &S {
@@ -80,12 +82,19 @@ impl<S> SocketOutlet<S> {
         (self.own, self.own_written, self.shared_bytes) = (own, 0, 0);
     }
 
-    fn waiting_bytes(&self) -> usize {
+    /// Bytes that the connection has taken, ever.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
+    }
+
+    /// Bytes that it has not taken.
+    pub(crate) fn waiting_bytes(&self) -> usize {
         self.shared_bytes + self.own.len().saturating_sub(self.own_written)
     }
 
     /// Takes off what was written.
     fn note_written(&mut self, mut bytes: usize) {
+        self.taken_bytes += bytes as u64;
         while let Some(first) = self.shared.front_mut() {
             let of_first = bytes.min(first.len());
             bytes -= of_first;

@@ -1,5 +1,6 @@
 //! `GET /v1/subscribe`: who reads, in which codec; then the connection takes over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
@@ -9,7 +10,7 @@ use sealane_protocol::limits::MAX_CLIENT_FRAME_BYTES;
 use sealane_protocol::{ReadStart, SubscribeQuery};
 use sealane_stream::SubscriptionReader;
 
-use crate::access::RequestPass;
+use crate::access::{AccessTokens, RequestPass};
 use crate::connection;
 use crate::handshake::SocketSizes;
 use crate::refusal::HttpRefusal;
@@ -33,24 +34,33 @@ pub(crate) async fn subscribe(opening: SocketOpening) -> Response {
         read_buffer_bytes: READ_BUFFER_BYTES,
         max_frame_bytes: MAX_CLIENT_FRAME_BYTES,
     };
-    opening.open(sizes, ask, connection::serve)
+    let access = opening.access();
+    opening.open(sizes, |parameters, pass| ask(parameters, pass, access), connection::serve)
 }
 
 /// The request, where the stream may be read.
-fn ask(parameters: SocketParameters, pass: &RequestPass) -> Result<SubscribeRequest, HttpRefusal> {
+fn ask(
+    parameters: SocketParameters,
+    pass: &RequestPass,
+    access: Arc<AccessTokens>,
+) -> Result<SubscribeRequest, HttpRefusal> {
     let SocketParameters { query, codec } = parameters;
     let asked = SubscribeQuery::read(query)?;
     // A pattern is granted whole or not at all. Passing over streams in silence would look like an
     // empty hub.
     pass.need_to_read_all(&asked.pattern)?;
-    let who = who(&asked, pass);
+    let who = who(&asked, pass, access);
     let SubscribeQuery { pattern, batch, heartbeat_ms, .. } = asked;
     let heartbeat = heartbeat_ms.map(Duration::from_millis);
     Ok(SubscribeRequest { pattern, who, codec, batch, heartbeat })
 }
 
 /// The reader of a subscription.
-fn who(asked: &SubscribeQuery, pass: &RequestPass) -> SubscriptionReader {
+fn who(
+    asked: &SubscribeQuery,
+    pass: &RequestPass,
+    access: Arc<AccessTokens>,
+) -> SubscriptionReader {
     let SubscribeQuery { start, generation, consumer, change, .. } = asked;
     match start {
         Some(start) if asked.is_reader() => {
@@ -61,7 +71,7 @@ fn who(asked: &SubscribeQuery, pass: &RequestPass) -> SubscriptionReader {
             owner: pass.name().to_owned(),
             start: start.unwrap_or(ReadStart::First),
             change: *change,
-            steers: pass.steers(),
+            steers: pass.steers(access),
         },
     }
 }

@@ -16,7 +16,7 @@ use sealane_codec::{Codec, negotiate};
 use sealane_protocol::Error;
 use tokio::sync::Semaphore;
 
-use crate::access::{self, RequestPass};
+use crate::access::{self, AccessTokens, RequestPass};
 use crate::app::NodeApp;
 use crate::connection;
 use crate::handshake::{SocketHandshake, SocketSizes, WebSocket};
@@ -65,6 +65,11 @@ impl FromRequestParts<Arc<NodeApp>> for SocketOpening {
 }
 
 impl SocketOpening {
+    /// The tokens that the sender is known by.
+    pub(crate) fn access(&self) -> Arc<AccessTokens> {
+        self.app.access.clone()
+    }
+
     /// Opens the socket for what `ask` makes of the parameters, and has it served; where that is
     /// refused the client is told so. The socket counts among those that are served, and the node
     /// waits for it, until its farewell has been said.

@@ -65,7 +65,7 @@ pub struct StreamEnqueue {
     pub delay_ms: Option<u64>,
     /// The idempotency key, and the body that came with it.
     pub key: Option<IdempotencyKey>,
-    /// The owner of the shares that it counts to, a token or an address class; empty: nobody.
+    /// The owner of the shares that it counts to, a token; empty: none was needed.
     pub owner: Arc<str>,
 }
 

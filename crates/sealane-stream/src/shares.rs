@@ -198,9 +198,12 @@ impl ShareBook {
     /// is their own. If all have more than the hub may, the largest gives it.
     pub(crate) fn beyond(&self, kind: ShareKind) -> Vec<(Arc<str>, u64)> {
         let owners: Vec<_> = self.owners.lock().values().cloned().collect();
+        let has_tokens = self.rules.lock().has_tokens();
         let excess = |tally: &Arc<OwnerTally>| {
             let excess = tally.held(kind).saturating_sub(tally.limit(kind));
-            (excess > 0).then(|| (tally.owner.clone(), excess))
+            // Rows from before there were owners are no token's, and so within no token's part.
+            let has_part = !has_tokens || !tally.owner.is_empty();
+            (excess > 0 && has_part).then(|| (tally.owner.clone(), excess))
         };
         let own: Vec<_> = owners.iter().filter_map(excess).collect();
         let of_all = self.sum.held(kind).saturating_sub(self.sum.limit(kind));
@@ -248,18 +251,25 @@ impl OwnerTally {
     /// [`Error::ShareTaken`] where that is more than its share, [`Error::TooMany`] where it is more
     /// than the hub has.
     pub(crate) fn check(&self, kind: ShareKind, more: u64) -> Result<(), Error> {
-        let refuse = |error| {
-            self.refused(kind).fetch_add(1, Ordering::Relaxed);
-            Err(error)
-        };
         if self.held(kind).saturating_add(more) > self.limit(kind) {
-            return refuse(self.taken(kind));
+            return Err(self.refuse(kind, self.taken(kind)));
         }
         let is_full = |sum: &Arc<Self>| sum.held(kind).saturating_add(more) > sum.limit(kind);
         if self.sum.as_ref().is_some_and(is_full) {
-            return refuse(Error::TooMany { what: kind.what(), limit: kind.limit() });
+            return Err(self.refuse(kind, Self::full(kind)));
         }
         Ok(())
+    }
+
+    /// Counts a refusal.
+    fn refuse(&self, kind: ShareKind, error: Error) -> Error {
+        self.refused(kind).fetch_add(1, Ordering::Relaxed);
+        error
+    }
+
+    /// The refusal of a hub that is full.
+    fn full(kind: ShareKind) -> Error {
+        Error::TooMany { what: kind.what(), limit: kind.limit() }
     }
 
     /// The refusal of an owner that has its share.
@@ -276,8 +286,10 @@ impl OwnerTally {
     }
 
     pub(crate) fn remove(&self, kind: ShareKind, count: u64) {
-        let before = self.held_of(kind).fetch_sub(count, Ordering::Relaxed);
-        debug_assert!(before >= count, "{kind:?}: more is given back than was held");
+        let less = |held: u64| Some(held.saturating_sub(count));
+        // A count that went below 0 would refuse the owner everything from then on.
+        let before = self.held_of(kind).fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        debug_assert!(before >= Ok(count), "{kind:?}: more is given back than was held");
         if let Some(sum) = &self.sum {
             sum.remove(kind, count);
         }
@@ -288,11 +300,22 @@ impl OwnerTally {
     /// # Errors
     /// As [`OwnerTally::check`].
     pub(crate) fn take(self: &Arc<Self>, kind: ShareKind) -> Result<SharePlace, Error> {
-        self.add(kind, 1);
-        let place = SharePlace { tally: self.clone(), kind, is_left: AtomicBool::new(false) };
-        // The place was counted already. It goes back with the refusal.
-        self.check(kind, 0)?;
-        Ok(place)
+        if !self.take_one(kind) {
+            return Err(self.refuse(kind, self.taken(kind)));
+        }
+        let is_full = |sum: &Arc<Self>| !sum.take_one(kind);
+        if self.sum.as_ref().is_some_and(is_full) {
+            self.held_of(kind).fetch_sub(1, Ordering::Relaxed);
+            return Err(self.refuse(kind, Self::full(kind)));
+        }
+        Ok(SharePlace { tally: self.clone(), kind, is_left: AtomicBool::new(false) })
+    }
+
+    /// Takes one of this tally alone, where it is within its limit.
+    fn take_one(&self, kind: ShareKind) -> bool {
+        let limit = self.limit(kind);
+        let more = |held: u64| (held < limit).then_some(held + 1);
+        self.held_of(kind).fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// The same for what is there, whatever the share is.
@@ -435,5 +458,15 @@ mod tests {
         book.of("c").add(kind, kind.limit() / 5 * 4);
         book.of("c").limits(kind).store(u64::MAX, Ordering::Relaxed);
         assert_eq!(book.beyond(kind), [("c".into(), 14)]);
+    }
+
+    #[test]
+    fn what_was_nobodys_before_there_were_tokens_has_no_part_to_pass() {
+        let (book, kind) = (ShareBook::default(), ShareKind::MessageKeys);
+        book.of("").add(kind, kind.limit());
+        book.set_rules(ShareRules::new(2, HashMap::new()));
+        assert_eq!(book.beyond(kind), [], "it is more than a token's part");
+        book.of("a").add(kind, 3);
+        assert_eq!(book.beyond(kind), [("".into(), 3)], "it goes where the hub has too much");
     }
 }

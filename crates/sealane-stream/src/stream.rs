@@ -27,7 +27,7 @@ use tail::StreamTail;
 pub(crate) struct StreamEntry {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
-    /// The token or the address class that its share is counted for; empty: it is not known.
+    /// The token that its share is counted for; empty: none was needed, or it is not known.
     pub(crate) owner: Arc<str>,
     pub(crate) created_ms: u64,
     /// The group whose keys open its messages, for as long as it lives; none: it is open.

@@ -194,7 +194,7 @@ impl StoreWriter {
         if is_idle {
             return None;
         }
-        let mut plan = CommitPlan::new(now_ms);
+        let mut plan = CommitPlan::new(now_ms, self.upkeep.stamp_ms(now_ms));
         plan.room = self.room(&batch, now_ms, !dirty.is_empty());
         // Almost always empty. Planning what the clock asks for changes the rest of it.
         let sweeping = self.upkeep.sweeping.clone();
@@ -470,7 +470,7 @@ impl StoreWriter {
 
     /// Keeps what the commit has stored of sessions, unless rows of others went with it.
     fn keep_sessions(&mut self, plan: &mut CommitPlan, counts: &AppliedCounts) {
-        let (hour, is_stripped) = (plan.now_ms / HOUR_MS, plan.is_stripped);
+        let (hour, is_stripped) = (plan.stamp_ms / HOUR_MS, plan.is_stripped);
         let unsaved = self.unsaved.iter_mut().filter(|_| !is_stripped);
         for staged in unsaved.chain(plan.gains.values_mut()) {
             for (key, session) in std::mem::take(&mut staged.sessions) {

@@ -1,8 +1,10 @@
 //! The memory of replies that clients have not taken yet.
 //!
 //! A reply that fits the share of a connection counts as deliveries do. A larger one is held here,
-//! and leaves in pieces as its client takes them. If a further one lacks room, those that stand
-//! still are cut off, the longest first: a client that reads never waits for one that does not.
+//! in room that no smaller one can take, and leaves in pieces as its client takes them. If a
+//! further one lacks room, those that stand still are cut off, the longest first: of the same
+//! owner where that has its part, and else of all. A reply that is refused waited for clients that
+//! read, or for its turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{DeliveryHalves, DeliveryShare, take};
+use super::DeliveryShare;
 use crate::limits::{MAX_REPLIES_BYTES, MAX_REPLIES_MADE, MIN_REPLY_STALL_MS, REPLY_PIECE_BYTES};
 use crate::peer::ClientPeer;
 
@@ -30,8 +32,6 @@ pub(crate) enum ReplyOwner {
 
 /// The memory of replies that are larger than the share of a connection.
 pub(crate) struct ReplyMemory {
-    /// The bytes come out of what deliveries may have.
-    left: Arc<DeliveryHalves>,
     max_kib: usize,
     turns: Arc<Semaphore>,
     room: Mutex<ReplyRoom>,
@@ -71,9 +71,8 @@ struct OwnerReplies {
 }
 
 impl ReplyMemory {
-    pub(super) fn new(left: Arc<DeliveryHalves>) -> Arc<Self> {
+    pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            left,
             max_kib: MAX_REPLIES_BYTES >> 10,
             turns: Arc::new(Semaphore::new(MAX_REPLIES_MADE)),
             room: Mutex::default(),
@@ -134,7 +133,7 @@ impl ReplyMemory {
             // One reply always passes, however large it is.
             let is_owner_full = of_owner > 0 && of_owner + kib > owner_kib_max;
             let is_full = room.held_kib > 0 && room.held_kib + kib > self.max_kib;
-            if !is_owner_full && !is_full && take(&self.left.free, kib) == kib {
+            if !is_owner_full && !is_full {
                 break;
             }
             let stalled = room.longest_stalled(is_owner_full.then_some(owner), now)?;
@@ -176,7 +175,6 @@ impl ReplyMemory {
         let Some(held) = room.replies.remove(&number) else { return };
         room.held_kib -= held.kib;
         room.leave(&held.owner, held.kib);
-        self.left.free.fetch_add(held.kib, Ordering::Relaxed);
         self.gone.notify_waiters();
     }
 }
@@ -280,6 +278,13 @@ impl ReplyHold {
         self.fill(Vec::new());
     }
 
+    /// Notes that the client has taken some of what is elsewhere.
+    pub(crate) fn touch(&self) {
+        if let Some(held) = self.memory.room.lock().replies.get_mut(&self.number) {
+            held.since = Instant::now();
+        }
+    }
+
     /// Waits until it is cut off.
     pub(crate) async fn cut(&self) {
         self.cut.notified().await;
@@ -332,9 +337,8 @@ mod tests {
     use crate::limits::MAX_DELIVERIES_BYTES;
 
     fn memory() -> (DeliveryMemory, Arc<ReplyMemory>) {
-        let deliveries = DeliveryMemory::new(MAX_DELIVERIES_BYTES);
-        let replies = ReplyMemory::new(deliveries.left.clone());
-        (deliveries, replies)
+        let deliveries = DeliveryMemory::new(MAX_DELIVERIES_BYTES - MAX_REPLIES_BYTES);
+        (deliveries, ReplyMemory::new())
     }
 
     fn token(name: &str) -> ReplyOwner {
@@ -357,7 +361,7 @@ mod tests {
             held.push(hold);
             assert!(replies.held() <= MAX_REPLIES_BYTES);
         }
-        assert_eq!((held.len(), deliveries.held()), (9, replies.held()));
+        assert_eq!((held.len(), deliveries.held()), (9, 0));
         // Nothing goes as long as nobody knows that it stands still.
         assert!(replies.reserve(&owner, 1, 7 * MIB, now).is_none());
         let further = replies.reserve(&owner, 1, 7 * MIB, later()).unwrap();
@@ -369,6 +373,37 @@ mod tests {
         drop((held, further));
         assert_eq!((replies.held(), replies.count(), deliveries.held()), (0, 0, 0));
         assert!(replies.room.lock().owners.is_empty());
+    }
+
+    #[test]
+    fn unread_replies_that_are_small_leave_large_ones_their_room() {
+        let (deliveries, replies) = memory();
+        // Each connection is the only one more when it asks, and has the largest share for it.
+        let mut small: Vec<_> = (1..4000).map(|count| deliveries.share(count)).collect();
+        small.iter_mut().for_each(|share| share.keep(share.bytes()));
+        let now = Instant::now();
+        let mut large = Vec::new();
+        for owner in ["b", "c"] {
+            let hold = replies.reserve(&token(owner), 4, 15 * MIB, now);
+            large.push(hold.expect("room that no small reply takes"));
+        }
+        assert!(deliveries.held() + replies.held() <= MAX_DELIVERIES_BYTES);
+    }
+
+    #[test]
+    fn a_reply_that_its_client_takes_elsewhere_does_not_stand_still() {
+        let (_deliveries, replies) = memory();
+        let began = Instant::now();
+        let holds = [token("a"), token("b")].map(|owner| {
+            let hold = replies.reserve(&owner, 1, 30 * MIB, began).unwrap();
+            hold.fill_elsewhere();
+            hold
+        });
+        std::thread::sleep(Duration::from_millis(MIN_REPLY_STALL_MS + 50));
+        holds[0].touch();
+        assert!(replies.reserve(&token("c"), 1, 30 * MIB, Instant::now()).is_some());
+        let told = holds.map(|hold| hold.cut().now_or_never().is_some());
+        assert_eq!(told, [false, true]);
     }
 
     #[test]

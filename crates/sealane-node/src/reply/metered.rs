@@ -35,6 +35,8 @@ impl MadeReply {
         let codec = accepted(headers).unwrap_or(Codec::Json);
         let mut body = Vec::with_capacity(256);
         fill(&mut DatumWriter::new(codec, &mut body));
+        // It counts by its length, and is held by its capacity.
+        body.shrink_to_fit();
         Self { status, kind: codec.content_type(), body }
     }
 }

@@ -21,16 +21,21 @@ async fn enqueue_wide(hub: &Running, to: &str) {
     assert_eq!(reply.status, 200, "{}", reply.text());
 }
 
+/// A connection that asks, with a buffer of so many bytes for what it is sent.
+async fn ask(hub: &Running, path: &str, bearer: &str, buffer: u32) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(buffer).unwrap();
+    let mut stream = socket.connect(hub.address()).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{bearer}\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
 /// Connections that ask, and read nothing.
 async fn unread(hub: &Running, path: &str, bearer: &str, count: usize) -> Vec<TcpStream> {
     let mut all = Vec::new();
     for _ in 0..count {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
-        let mut stream = socket.connect(hub.address()).await.unwrap();
-        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{bearer}\r\n");
-        stream.write_all(head.as_bytes()).await.unwrap();
-        all.push(stream);
+        all.push(ask(hub, path, bearer, 4096).await);
     }
     all
 }
@@ -134,16 +139,46 @@ async fn a_list_ends_before_it_is_large_and_says_where_to_go_on() {
     assert!(seen == STREAMS && pages > 1, "{seen} {pages}");
 }
 
-/// Subscriptions and event sources that are given what they ask for, and read nothing.
-async fn unread_deliveries(hub: &Running, count: usize) -> Vec<TcpStream> {
+/// A subscription that is given three messages, as [`ask`] asks.
+async fn subscribe(hub: &Running, buffer: u32) -> TcpStream {
     let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
                    sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-    let mut all = unread(hub, "/v1/subscribe?stream=rw&from=first", upgrade, count).await;
-    for stream in &mut all {
-        let credit = br#"{"credit":3}"#;
-        let mut frame = vec![0x81, 0x80 | credit.len() as u8, 0, 0, 0, 0];
-        frame.extend_from_slice(credit);
-        stream.write_all(&frame).await.unwrap();
+    let mut stream = ask(hub, "/v1/subscribe?stream=rw&from=first", upgrade, buffer).await;
+    let credit = br#"{"credit":3}"#;
+    let mut frame = vec![0x81, 0x80 | credit.len() as u8, 0, 0, 0, 0];
+    frame.extend_from_slice(credit);
+    stream.write_all(&frame).await.unwrap();
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_that_reads_slowly_stays_while_others_read_nothing() {
+    let hub = Running::start().await;
+    for _ in 0..3 {
+        enqueue_wide(&hub, "rw").await;
+    }
+    let mut stuck = unread(&hub, "/v1/streams/rw?from=first", "", 12).await;
+    let mut reader = subscribe(&hub, 128 << 10).await;
+    let (mut taken, mut piece, mut reads) = (0, vec![0; 64 << 10], 0);
+    while taken < 3 * 6 * ((1 << 20) - 100) {
+        let read = tokio::time::timeout(Duration::from_secs(30), reader.read(&mut piece)).await;
+        let read = read.expect("more of it").unwrap();
+        assert!(read > 0, "it was ended after {taken} bytes");
+        (taken, reads) = (taken + read, reads + 1);
+        if reads % 8 == 0 {
+            // Each of these wants the room of those that stand still.
+            stuck.extend(unread(&hub, "/v1/streams/rw?from=first", "", 1).await);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(hub.metric("sealane_carry_replies_cut_total").await > 0, "nobody was in need");
+}
+
+/// Subscriptions and event sources that are given what they ask for, and read nothing.
+async fn unread_deliveries(hub: &Running, count: usize) -> Vec<TcpStream> {
+    let mut all = Vec::new();
+    for _ in 0..count {
+        all.push(subscribe(hub, 4096).await);
     }
     all.extend(unread(hub, "/v1/events?stream=rw&from=first", "", count).await);
     all

@@ -11,7 +11,8 @@ use sealane_protocol::{ConsumerChange, Op};
 use super::*;
 use crate::checkpoint::CheckpointLog;
 use crate::envelope::EnvelopeContent;
-use crate::store::{self, StoreWrites};
+use crate::shares::ShareKind;
+use crate::store::{self, KeyRow, StoreWrites, StoredSession};
 use crate::{
     HubConfig, IdempotencyKey, ReadStart, SessionItem, StreamChange, StreamEnqueue, StreamEnvelope,
     StreamHub, SubscriptionOutput, SubscriptionReader,
@@ -133,6 +134,45 @@ async fn two_stores_have_the_same_rows_after_the_same_commits() {
     }
     writes.close().unwrap();
     assert_eq!(rows(first.path()), rows(second.path()));
+}
+
+#[test]
+fn a_row_that_is_written_twice_is_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let opened = store::open(folder.path(), 1).unwrap();
+    let (connection, lock, opening) = (opened.connection, opened.lock, opened.opening);
+    let log = CheckpointLog::default();
+    let mut writes = StoreWrites::new(connection, lock, opening, folder.path(), &log).unwrap();
+    let mut apply = |changes: Vec<StoreChange>| {
+        writes.begin().unwrap();
+        let counts = writes.apply(&StoreCommit { changes }).unwrap();
+        writes.commit().unwrap();
+        let gained = |kind| counts.shares.gained("a", kind);
+        let gained = (gained(ShareKind::Keys), gained(ShareKind::Sessions));
+        assert_eq!((counts.keys_added, counts.sessions_added), gained);
+        gained
+    };
+    let owner: std::sync::Arc<str> = "a".into();
+    let mut session = StoredSession::default();
+    session.belong_to(&owner);
+    let keep_session = |session: &StoredSession, hour| {
+        let row = session.row(hour);
+        StoreChange::KeepSession { stream: 1, session: b"s".as_slice().into(), row }
+    };
+    let keep_key = || {
+        let (body, ids) = (Vec::new(), Vec::new());
+        let row = KeyRow { body, generation: 1, offset: 0, due_ms: 0, ids, owner: owner.clone() };
+        StoreChange::KeepKey { stream: 1, key: b"k".to_vec(), row, time_ms: 9 }
+    };
+    // One commit may have messages of a session that were answered before, and new ones.
+    let twice = [keep_session(&session, 5), keep_session(&session, 6), keep_key(), keep_key()];
+    assert_eq!(apply(twice.to_vec()), (1, 1));
+    let session = session.stored(6);
+    assert_eq!(apply(vec![keep_session(&session, 6), keep_session(&session, 7)]), (0, 0));
+    // A row that expired since it was read is made again, and counts again.
+    let expiry = RowExpiry { before: 100, rows_max: 9 };
+    apply(vec![StoreChange::ExpireSessions(expiry)]);
+    assert_eq!(apply(vec![keep_session(&session, 6)]), (0, 1));
 }
 
 fn record(offset: u64) -> BlockRecord {

@@ -1,5 +1,6 @@
 //! How many messages of a consumer are not done, counted for its owner too.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::ConsumerProgress;
@@ -97,5 +98,12 @@ impl ConsumerProgress {
     /// Whether nothing new is given since the owner's share is taken.
     pub(crate) fn is_starved(&self) -> bool {
         !self.live.has_room()
+    }
+
+    /// Whether something new would be given if the owner's share had room.
+    pub(crate) fn wants_more(&self, visible: &Range<u64>) -> bool {
+        !self.is_paused()
+            && self.live.count() < self.settings.max_in_flight as usize
+            && self.cursor.max(visible.start) < visible.end
     }
 }

@@ -135,6 +135,11 @@ impl ShareRules {
         Self { tokens, own }
     }
 
+    /// Whether there are tokens.
+    pub(crate) fn has_tokens(&self) -> bool {
+        self.tokens > 0
+    }
+
     /// How much an owner may hold.
     pub fn limit(&self, owner: &str, kind: ShareKind) -> u64 {
         let own = self.own.get(owner).and_then(|own| own.of(kind));

@@ -114,16 +114,16 @@ impl StoreWrites {
                 counts.delayed_ended += self.drop_delayed(*number, &mut counts.shares)?;
             }
             StoreChange::KeepKey { stream, key, row, time_ms } => {
-                counts.keys_added += 1;
-                counts.shares.add_key(&row.owner);
-                self.keep_key(*stream, key, row, *time_ms)?;
+                if self.keep_key(*stream, key, row, *time_ms)? {
+                    counts.keys_added += 1;
+                    counts.shares.add_key(&row.owner);
+                }
             }
             StoreChange::KeepSession { stream, session, row } => {
-                counts.sessions_added += u64::from(row.is_new());
-                if row.is_new() {
+                if self.keep_session(*stream, session, row)? {
+                    counts.sessions_added += 1;
                     counts.shares.add(row.owner(), ShareKind::Sessions, 1);
                 }
-                self.keep_session(*stream, session, row)?;
             }
             StoreChange::ExpireKeys(expiry) => {
                 let RowExpiry { before, rows_max } = *expiry;

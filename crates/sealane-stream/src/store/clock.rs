@@ -48,6 +48,13 @@ impl StoreWrites {
         Ok(())
     }
 
+    /// The latest time that a key or a session has.
+    pub(crate) fn last_stamp_ms(&self) -> Result<u64, StoreFault> {
+        let key = self.number("SELECT coalesce(max(time_ms), 0) FROM idempotency")?;
+        let hour = self.number("SELECT coalesce(max(hour), 0) FROM session")?;
+        Ok(key.max(hour.saturating_mul(HOUR_MS)))
+    }
+
     /// Sets the times of some keys and sessions right; returns how many rows those were of the kind
     /// that had more.
     pub(super) fn restamp(&self, restamp: RowRestamp) -> Result<u64, StoreFault> {

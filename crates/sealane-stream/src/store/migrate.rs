@@ -126,11 +126,12 @@ const MIGRATIONS: [&[&str]; VERSION as usize - 1] = [
         "UPDATE stream SET own_bounds = (max_age_ms <> 0) + 2 * (max_count <> 0)
              + 4 * (max_bytes <> 0)",
         // Keys and sessions begin with the length of the token's name, whose lowest byte is all of
-        // it. A key that the hub made has no token, and stays without an owner.
+        // it. A key that the hub made of a message names no token: it counts for nobody's.
         "UPDATE idempotency SET owner = CAST(substr(key, 5,
              16 * (instr('0123456789ABCDEF', substr(hex(key), 1, 1)) - 1)
              + instr('0123456789ABCDEF', substr(hex(key), 2, 1)) - 1) AS TEXT)
              WHERE substr(key, 1, 4) <> x'ffffffff'",
+        "UPDATE idempotency SET owner = char(1) WHERE substr(key, 1, 4) = x'ffffffff'",
         "UPDATE session SET owner = CAST(substr(session, 5,
              16 * (instr('0123456789ABCDEF', substr(hex(session), 1, 1)) - 1)
              + instr('0123456789ABCDEF', substr(hex(session), 2, 1)) - 1) AS TEXT)",

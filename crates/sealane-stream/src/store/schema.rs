@@ -130,7 +130,7 @@ pub(crate) struct StoreNext {
 pub(crate) struct StreamRow {
     pub(crate) number: u32,
     pub(crate) topic: Topic,
-    /// The token or the address class that its share is counted for; empty: it is not known.
+    /// The token that its share is counted for; empty: none was needed, or it is not known.
     pub(crate) owner: String,
     pub(crate) settings: StreamSettings,
     pub(crate) created_ms: u64,

@@ -47,16 +47,11 @@ pub(crate) struct SessionRow {
     digests: Option<Vec<u8>>,
     owner: Arc<str>,
     hour: u64,
-    /// The hour that its row has before; none: it has no row.
+    /// The hour that its row had when it was read; none: it had no row.
     before: Option<u64>,
 }
 
 impl SessionRow {
-    /// Whether there was no such row before.
-    pub(super) fn is_new(&self) -> bool {
-        self.before.is_none()
-    }
-
     /// The owner whose share it counts to.
     pub(super) fn owner(&self) -> &str {
         &self.owner
@@ -320,14 +315,15 @@ impl StoreWrites {
         Ok(row.optional()?.unwrap_or_default())
     }
 
-    /// Keeps what a session has had stored. The index of hours is touched once an hour: it is a
-    /// second tree to write, and a session that publishes writes its row in each commit.
+    /// Keeps what a session has had stored; returns whether it had no row. The index of hours is
+    /// touched once an hour: it is a second tree to write, and a session that publishes writes its
+    /// row in each commit.
     pub(super) fn keep_session(
         &self,
         stream: u32,
         session: &[u8],
         row: &SessionRow,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<bool, StoreFault> {
         let SessionRow { n, places, digests, owner, hour, before } = row;
         if *before == Some(*hour) {
             let query = "UPDATE session SET n = ?3, places = ?4, digests = ?5
@@ -335,14 +331,22 @@ impl StoreWrites {
             let changed = self.change(query, params![stream, session, n, places, digests])?;
             // The row may have been swept or expired since it was read: then it is made again.
             if changed > 0 {
-                return Ok(());
+                return Ok(false);
             }
         }
-        self.run(
-            "INSERT INTO session VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT DO UPDATE SET n = ?3, places = ?4, hour = ?5, digests = ?7",
+        // The store alone knows whether there is a row: one commit may write it twice.
+        let made = self.change(
+            "INSERT INTO session VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
             params![stream, session, n, places, hour, &**owner, digests],
-        )
+        )?;
+        if made == 0 {
+            self.run(
+                "UPDATE session SET n = ?3, places = ?4, hour = ?5, digests = ?6
+                 WHERE stream = ?1 AND session = ?2",
+                params![stream, session, n, places, hour, digests],
+            )?;
+        }
+        Ok(made > 0)
     }
 
     /// How many rows of sessions there are.

@@ -372,28 +372,29 @@ impl StoreWrites {
         Ok(row.optional()?)
     }
 
-    /// Remembers what was answered to a key.
+    /// Remembers what was answered to a key; returns whether it had no row.
     pub(super) fn keep_key(
         &self,
         stream: u32,
         key: &[u8],
         row: &KeyRow,
         now_ms: u64,
-    ) -> Result<(), StoreFault> {
-        self.run(
-            "INSERT OR REPLACE INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            params![
-                stream,
-                key,
-                &row.body[..],
-                row.generation,
-                row.offset,
-                row.due_ms,
-                &row.ids[..],
-                now_ms,
-                &*row.owner,
-            ],
-        )
+    ) -> Result<bool, StoreFault> {
+        let KeyRow { body, generation, offset, due_ms, ids, owner } = row;
+        let made = self.change(
+            "INSERT INTO idempotency VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT DO NOTHING",
+            params![stream, key, body, generation, offset, due_ms, ids, now_ms, &**owner],
+        )?;
+        if made == 0 {
+            // The row stays its owner's: it was counted for that one.
+            self.run(
+                "UPDATE idempotency SET body = ?3, generation = ?4, offset = ?5, due_ms = ?6,
+                     ids = ?7, time_ms = ?8 WHERE stream = ?1 AND key = ?2",
+                params![stream, key, body, generation, offset, due_ms, ids, now_ms],
+            )?;
+        }
+        Ok(made > 0)
     }
 
     /// How many idempotency keys there are.

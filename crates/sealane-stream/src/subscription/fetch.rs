@@ -140,13 +140,18 @@ impl StreamSubscription {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         lane.queued = false;
         lane.waiter.arm();
-        if entry.state.lock().is_starved() {
-            self.registry.mark_starved(entry);
-        }
         let visible = stream.state.lock().visible();
+        let (has_work, wants_more) = {
+            let consumer = entry.state.lock();
+            (consumer.has_work(&visible), consumer.wants_more(&visible))
+        };
         // Work that came between the look and `arm` was signalled to nobody.
-        if entry.state.lock().has_work(&visible) || lane.is_gone() {
+        if has_work || lane.is_gone() {
             lane.waiter.wake();
+        } else if wants_more {
+            // The share alone is in the way, and had no room just now. It is not asked again: the
+            // answer may have changed, and then nobody would wake the lane.
+            self.registry.mark_starved(entry);
         }
     }
 

@@ -15,7 +15,8 @@ impl SteeredTopics {
         Self(Some(Arc::new(may)))
     }
 
-    pub(super) fn may(&self, topic: &Topic) -> bool {
+    /// Whether a topic is one of them, now.
+    pub fn may(&self, topic: &Topic) -> bool {
         self.0.as_ref().is_some_and(|may| may(topic))
     }
 }

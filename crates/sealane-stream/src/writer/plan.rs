@@ -63,6 +63,8 @@ pub(super) struct CommitPlanner<'a> {
 #[derive(Default)]
 pub(super) struct CommitPlan {
     pub(super) now_ms: u64,
+    /// The time that keys and sessions are stored with.
+    pub(super) stamp_ms: u64,
     /// Streams that come, change and go.
     pub(super) streams: StreamPlan,
     /// The gains of streams, by their numbers.
@@ -154,8 +156,8 @@ pub(super) enum StreamTarget {
 }
 
 impl CommitPlan {
-    pub(super) fn new(now_ms: u64) -> Self {
-        Self { now_ms, ..Self::default() }
+    pub(super) fn new(now_ms: u64, stamp_ms: u64) -> Self {
+        Self { now_ms, stamp_ms, ..Self::default() }
     }
 
     /// Plans what a command asks for, or notes its refusal. Whoever asks has one answer coming,
@@ -419,13 +421,18 @@ impl CommitPlan {
                 self.streams.make(planner, &asked.topic, asked.group, self.now_ms, owner)?
             }
         };
+        if asked.due_ms.is_some() {
+            // Only now nothing speaks against it. What was refused takes nobody's share.
+            let count = asked.envelopes.len() as u64;
+            self.held_back.add(&asked.owner, ShareKind::Delayed, count);
+        }
         let appended = self.take(&stream, asked);
         Ok((appended, stream.number))
     }
 
     /// Refuses to hold messages back for an owner that has its share of them.
     fn check_delayed(
-        &mut self,
+        &self,
         planner: &CommitPlanner,
         asked: &AppendAsked,
     ) -> Result<(), CommandRefusal> {
@@ -433,9 +440,7 @@ impl CommitPlan {
         // Messages of this same commit count: a burst would pass the share otherwise.
         let more = self.held_back.gained(&asked.owner, kind) + count;
         let checked = planner.registry.shares.of(&asked.owner).check(kind, more);
-        checked.map_err(|error| CommandRefusal::Share(Box::new(error)))?;
-        self.held_back.add(&asked.owner, kind, count);
-        Ok(())
+        checked.map_err(|error| CommandRefusal::Share(Box::new(error)))
     }
 
     /// Why nothing can be added to the stream now. What a `memory` stream was answered for before

@@ -109,7 +109,13 @@ impl StagedStream {
     /// Adds what it stores to a commit. If this may stay beyond the commit (`may_stay`), its keys
     /// stay with it: a failed commit leaves messages that were answered, and the same request may
     /// come again before they are stored.
-    pub(super) fn add_to(&mut self, commit: &mut StoreCommit, now_ms: u64, may_stay: bool) {
+    pub(super) fn add_to(
+        &mut self,
+        commit: &mut StoreCommit,
+        now_ms: u64,
+        stamp_ms: u64,
+        may_stay: bool,
+    ) {
         self.seal_blocks();
         let (stream, generation) = (self.stream.number, self.generation);
         for block in &self.blocks {
@@ -122,12 +128,12 @@ impl StagedStream {
         }
         let keys = if may_stay { self.keys.clone() } else { std::mem::take(&mut self.keys) };
         for (key, row) in keys {
-            commit.push(StoreChange::KeepKey { stream, key, row, time_ms: now_ms });
+            commit.push(StoreChange::KeepKey { stream, key, row, time_ms: stamp_ms });
         }
         // One row for all messages of a session, however many there are: a row for each would be
         // the larger part of a commit.
         for (session, stored) in &self.sessions {
-            let (session, row) = (session.clone(), stored.row(now_ms / HOUR_MS));
+            let (session, row) = (session.clone(), stored.row(stamp_ms / HOUR_MS));
             commit.push(StoreChange::KeepSession { stream, session, row });
         }
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_SESSION_AGE_HOURS, RELEASE_RETRY_MS,
-    RETENTION_INTERVAL_MS,
+    CLOCK_STEP_MS, MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_SESSION_AGE_HOURS,
+    RELEASE_RETRY_MS, RETENTION_INTERVAL_MS,
 };
 use sealane_protocol::limits::MAX_OFFSET;
 
@@ -52,6 +52,8 @@ pub(super) struct WriterUpkeep {
     retained: Instant,
     /// Whether all keys and sessions have their right times, since the clock was calm.
     is_restamped: bool,
+    /// The latest time that a key or a session was stored with.
+    last_stamp_ms: u64,
     pub(super) watch: ClockWatch,
 }
 
@@ -107,6 +109,7 @@ impl WriterUpkeep {
             sweeping: writes.removed()?.into_iter().collect(),
             retained: Instant::now(),
             is_restamped: false,
+            last_stamp_ms: writes.last_stamp_ms()?,
             watch,
         })
     }
@@ -174,6 +177,15 @@ impl WriterUpkeep {
             plan.has_flushed = true;
         }
         Ok(())
+    }
+
+    /// The time that keys and sessions of a commit at this time of day are stored with. It never
+    /// runs back: the oldest go first where an owner has too many, and a clock that was set back
+    /// would make the newest the oldest.
+    pub(super) fn stamp_ms(&self, now_ms: u64) -> u64 {
+        // Behind a step each commit still comes after the one before. All are set right later.
+        let is_set_back = now_ms.saturating_add(CLOCK_STEP_MS) < self.last_stamp_ms;
+        now_ms.max(self.last_stamp_ms.saturating_add(u64::from(is_set_back)))
     }
 
     /// Looks at the clock. After a step the times of rows are to be looked at again.
@@ -245,11 +257,16 @@ impl WriterUpkeep {
         self.keys = (self.keys + counts.keys_added).saturating_sub(counts.keys_expired);
         let sessions = self.sessions + counts.sessions_added;
         self.sessions = sessions.saturating_sub(counts.sessions_expired);
+        self.last_stamp_ms = plan.stamp_ms;
         // A commit that has set rows right has removed none for its age.
         let was_right = self.is_restamped;
         if counts.has_restamped {
             // Rows of each step, and then those ahead of the clock.
             self.is_restamped = !self.watch.has_restamped();
+            if self.is_restamped {
+                // No row is ahead of the clock any more.
+                self.last_stamp_ms = plan.now_ms;
+            }
         }
         if counts.has_aged_sessions && was_right {
             // Old sessions are looked for once an hour, since their rows say no more than the hour.
@@ -281,16 +298,13 @@ impl WriterUpkeep {
 /// go for it.
 fn trim_shares(changes: &mut Vec<StoreChange>, shares: &ShareBook) {
     for kind in [ShareKind::Keys, ShareKind::MessageKeys, ShareKind::Sessions] {
-        let mut left = ROWS_DROPPED;
         for (owner, excess) in shares.beyond(kind) {
-            let rows = excess.min(left);
-            left -= rows;
-            if rows > 0 {
-                changes.push(match kind {
-                    ShareKind::Sessions => StoreChange::TrimSessions { owner, rows },
-                    kind => StoreChange::TrimKeys { owner: stored_key_owner(&owner, kind), rows },
-                });
-            }
+            // A part of the excess, so that more goes the faster it comes.
+            let rows = excess.min(ROWS_DROPPED.max(excess / 4));
+            changes.push(match kind {
+                ShareKind::Sessions => StoreChange::TrimSessions { owner, rows },
+                kind => StoreChange::TrimKeys { owner: stored_key_owner(&owner, kind), rows },
+            });
         }
     }
 }
@@ -382,4 +396,30 @@ fn retain(
     plan.upkeep.changes.push(change);
     plan.upkeep.trimmed.push((stream, trimmed));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shares::ShareRules;
+
+    #[test]
+    fn each_owner_loses_a_part_of_what_is_too_much_whatever_others_lose() {
+        let (shares, kind) = (ShareBook::default(), ShareKind::Sessions);
+        shares.set_rules(ShareRules::new(4, Default::default()));
+        let part = shares.of("a").limit(kind);
+        for (owner, excess) in [("a", 400_000), ("b", 100_000), ("c", 5)] {
+            shares.of(owner).add(kind, part + excess);
+        }
+        let mut changes = Vec::new();
+        trim_shares(&mut changes, &shares);
+        let rows = |change: &StoreChange| match change {
+            StoreChange::TrimSessions { owner, rows } => (owner.to_string(), *rows),
+            other => panic!("{other:?}"),
+        };
+        let mut rows: Vec<_> = changes.iter().map(rows).collect();
+        rows.sort();
+        let lost = [("a", 100_000), ("b", 25_000), ("c", 5)];
+        assert_eq!(rows, lost.map(|(owner, rows)| (owner.to_owned(), rows)));
+    }
 }

@@ -8,15 +8,19 @@ use std::time::Duration;
 use sealane_codec::{Codec, Transcoder};
 use sealane_protocol::{AckMark, Op};
 use sealane_stream::{
-    Error, HubConfig, IdempotencyKey, Level, OwnShares, ReadStart, Retention, SessionItem,
-    ShareKind, ShareRules, SteeredTopics, StreamEnqueue, StreamEnvelope, StreamHub,
+    Error, HubClock, HubConfig, IdempotencyKey, Level, OwnShares, ReadStart, Retention,
+    SessionItem, ShareKind, ShareRules, SteeredTopics, StreamEnqueue, StreamEnvelope, StreamHub,
     StreamSubscription, SubscriptionReader,
 };
 
 fn open(folder: &Path) -> StreamHub {
+    open_by(folder, HubClock::system())
+}
+
+fn open_by(folder: &Path, clock: HubClock) -> StreamHub {
     let (level, retention) = (Level::Os, Retention::default());
     let hub = HubConfig { folder: folder.to_owned(), level, retention };
-    let hub = StreamHub::open(hub).unwrap();
+    let hub = StreamHub::open_by(hub, clock).unwrap();
     let small = [
         (ShareKind::Streams, 3),
         (ShareKind::GroupStreams, 1),
@@ -187,6 +191,43 @@ async fn keys_that_are_too_many_push_out_their_own_owners() {
     assert_eq!(held(&hub), before);
     hub.remove(&"s".parse().unwrap()).await.unwrap();
     until("what is left goes", || held(&hub).is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_makes_no_newest_key_the_oldest() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), HubClock::system());
+    let mut hub = open_by(folder.path(), clock.clone());
+    for n in 0..5 {
+        assert!(!keyed(&hub, "a", "s", &format!("old{n}")).await);
+        publish(&hub, "a", &format!("old{n}"), 1).await.unwrap();
+    }
+    clock.step(-7_200_000);
+    // A start in between knows what was stored last.
+    for start in 0..2 {
+        for n in 0..4 {
+            assert!(!keyed(&hub, "a", "s", &format!("new{start}{n}")).await);
+        }
+        until("keys go", || held_of(&hub, "a", ShareKind::Keys) <= 5).await;
+        for n in 0..4 {
+            assert!(keyed(&hub, "a", "s", &format!("new{start}{n}")).await, "{start} {n}");
+        }
+        hub.close().unwrap();
+        hub = open_by(folder.path(), clock.clone());
+    }
+}
+
+#[tokio::test]
+async fn a_delayed_message_that_is_refused_uses_up_no_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(folder.path());
+    for n in 0..3 {
+        enqueue(&hub, "a", &format!("a/{n}")).await.unwrap();
+    }
+    let topics: Vec<String> = (3..40).map(|n| format!("a/{n}")).chain(["a/0".into()]).collect();
+    let all = topics.iter().map(|topic| delay(&hub, "a", topic, 1 << 30));
+    let mut said = futures_util::future::join_all(all).await;
+    assert_eq!(said.pop(), Some(Ok(())));
+    assert!(said.iter().all(|said| *said == Err(taken("streams", 3))), "{said:?}");
 }
 
 async fn publish(hub: &StreamHub, owner: &str, session: &str, n: u64) -> Result<(), Error> {

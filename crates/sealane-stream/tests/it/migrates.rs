@@ -192,7 +192,7 @@ async fn what_a_store_of_version_4_counted_belongs_to_its_tokens() {
         let mut query = store.prepare(query).unwrap();
         query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    assert_eq!(texts("SELECT owner FROM idempotency ORDER BY owner"), ["", "alice"]);
+    assert_eq!(texts("SELECT owner FROM idempotency ORDER BY owner"), ["\u{1}", "alice"]);
     assert_eq!(texts("SELECT owner FROM session"), ["bob"]);
     let bounds = "SELECT topic || ' ' || own_bounds FROM stream ORDER BY topic";
     assert_eq!(texts(bounds), ["a 0", "bounded 2"]);

@@ -25,7 +25,7 @@ fn what_waits_is_taken_for_as_much_as_is_written_of_it() {
         let mut staged = StagedStream::new(stream.clone());
         staged.push((0..100).map(read).collect(), 1);
         let mut commit = StoreCommit::default();
-        staged.add_to(&mut commit, 1, false);
+        staged.add_to(&mut commit, 1, 1, false);
         let written: u64 = staged.blocks.iter().map(|block| block.stored_bytes()).sum();
         let estimated = commit.bytes();
         let pages = staged.blocks.len() as u64 * (16 << 10);
