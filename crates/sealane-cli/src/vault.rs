@@ -109,7 +109,7 @@ fn warn_anew(vault: &Vault, known: &[SkippedItem]) {
     told(&warnings).iter().for_each(|line| warn(one_line(line)));
 }
 
-/// What an object of a store is named by first.
+/// The first words of the keys of a store.
 const OBJECTS: [&str; 9] = [
     "condemned",
     "index",
@@ -275,12 +275,12 @@ mod tests {
     #[test]
     fn each_file_of_a_user_is_named() {
         let item = |at: usize| SkippedItem {
-            path: format!("/home/u/documents/file{at}"),
+            path: format!("/srv/documents/file{at}"),
             reason: "Permission denied (os error 13)".to_owned(),
         };
         let items: Vec<SkippedItem> = (0..200).map(item).collect();
         let told = told(&items);
         assert_eq!(told.len(), 200);
-        assert_eq!(told[199], "`/home/u/documents/file199`: Permission denied (os error 13)");
+        assert_eq!(told[199], "`/srv/documents/file199`: Permission denied (os error 13)");
     }
 }

@@ -120,7 +120,7 @@ fn two_snapshots_differ_in_what_was_changed() {
         })
         .unwrap();
     assert_eq!(part, ["source/folder", "source/folder/new"]);
-    // What one of the two has is compared, and what neither has is refused.
+    // A path of one of the two is compared, and one of neither is refused.
     let compare = |path: &[u8]| vault.diff(&before, &after, &[path.to_vec()], &mut |_| Ok(()));
     compare(b"source/folder/new").unwrap();
     compare(b"source/file-1500").unwrap();
