@@ -109,20 +109,37 @@ fn warn_anew(vault: &Vault, known: &[SkippedItem]) {
     told(&warnings).iter().for_each(|line| warn(one_line(line)));
 }
 
-/// A line for each item that was skipped. Of many that are alike one line names the first three.
+/// The first words of the keys of a store.
+const OBJECTS: [&str; 9] = [
+    "condemned",
+    "index",
+    "keys",
+    "listings",
+    "packs",
+    "reports",
+    "roster",
+    "rotations",
+    "snapshots",
+];
+
+/// A line for each object that was skipped. Of many that are alike one line names the first three.
+/// A file of a user is named in any case: nobody would find out otherwise which ones are missing.
 fn told(items: &[SkippedItem]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<&SkippedItem>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for item in items {
         let folder = item.path.split('/').next().unwrap_or_default();
-        let kind = format!("{folder}: {}", item.reason.replace(&item.path, ""));
+        let kind = match OBJECTS.contains(&folder) {
+            true => format!("{folder}: {}", item.reason.replace(&item.path, "")),
+            false => item.path.clone(),
+        };
         let at = *places.entry(kind.clone()).or_insert(kinds.len());
         match kinds.get_mut(at) {
             Some((_, alike)) => alike.push(item),
             None => kinds.push((kind, vec![item])),
         }
     }
-    let line = |item: &&SkippedItem| format!("`{}`: {}", item.path, item.reason);
+    let line = |item: &&SkippedItem| told_one(item);
     let lines = kinds.iter().flat_map(|(_, alike)| match alike.as_slice() {
         [first, second, third, ..] if alike.len() > MAX_VAULT_ALIKE => {
             let named = [second, third].map(|item| format!("`{}`", item.path)).join(", ");
@@ -133,6 +150,10 @@ fn told(items: &[SkippedItem]) -> Vec<String> {
         few => few.iter().map(line).collect(),
     });
     lines.collect()
+}
+
+fn told_one(item: &SkippedItem) -> String {
+    format!("`{}`: {}", item.path, item.reason)
 }
 
 fn whose(args: &args::SnapshotOwnerArgs) -> SnapshotSelector {
@@ -156,8 +177,21 @@ fn wanted<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<Vec<u8>> {
     if paths.iter().any(Vec::is_empty) { Vec::new() } else { paths }
 }
 
-/// Names what was left out; that is a failure in the end.
-fn skipped(skipped: &[SkippedItem], terminal: &mut Terminal) -> Result<(), CliFailure> {
+/// Names each file that was left out; that is a failure in the end.
+fn skipped(files: &[SkippedItem], terminal: &mut Terminal) -> Result<(), CliFailure> {
+    skipped_as(files, files.iter().map(told_one).collect(), terminal)
+}
+
+/// The same of what may be objects of the store, of which many can be alike.
+fn skipped_objects(objects: &[SkippedItem], terminal: &mut Terminal) -> Result<(), CliFailure> {
+    skipped_as(objects, told(objects), terminal)
+}
+
+fn skipped_as(
+    skipped: &[SkippedItem],
+    lines: Vec<String>,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
     if terminal.json() {
         for skipped in skipped {
             terminal.record(vec![
@@ -166,7 +200,7 @@ fn skipped(skipped: &[SkippedItem], terminal: &mut Terminal) -> Result<(), CliFa
             ])?;
         }
     } else {
-        told(skipped).iter().for_each(|line| eprintln!("sealane: skipped {}", one_line(line)));
+        lines.iter().for_each(|line| eprintln!("sealane: skipped {}", one_line(line)));
     }
     match skipped.len() {
         0 => Ok(()),
@@ -236,5 +270,17 @@ mod tests {
              `snapshots/junk2`: `snapshots/junk0` is no link [SL-VAULT-06]"
         );
         assert_eq!(told[1], "`keys/readme`: `keys/readme` is no link [SL-VAULT-06]");
+    }
+
+    #[test]
+    fn each_file_of_a_user_is_named() {
+        let item = |at: usize| SkippedItem {
+            path: format!("/srv/documents/file{at}"),
+            reason: "Permission denied (os error 13)".to_owned(),
+        };
+        let items: Vec<SkippedItem> = (0..200).map(item).collect();
+        let told = told(&items);
+        assert_eq!(told.len(), 200);
+        assert_eq!(told[199], "`/srv/documents/file199`: Permission denied (os error 13)");
     }
 }

@@ -8,6 +8,7 @@ mod write;
 
 pub(crate) use chunks::ChunkReader;
 pub use file::StoredFile;
+pub(crate) use file::write_file;
 pub(crate) use restore::restore;
 pub use restore::{GetOptions, GetReport};
 

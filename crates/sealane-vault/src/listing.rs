@@ -25,8 +25,8 @@ pub(crate) struct ListingWriter {
 
 impl ListingWriter {
     pub(crate) fn create(spool: &Path) -> Result<ListingWriter, Error> {
-        let path = spool.join(spool_name("listing"));
-        let file = File::create(&path).map_err(|cause| Error::store("tmp", cause))?;
+        let path = spool.join(spool_name("listing")?);
+        let file = File::create_new(&path).map_err(|cause| Error::store("tmp", cause))?;
         Ok(ListingWriter { file: BufWriter::new(file), path, hasher: blake3::Hasher::new() })
     }
 

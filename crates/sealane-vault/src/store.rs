@@ -9,11 +9,12 @@ mod s3;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crate::format::pack::ObjectHash;
+use crate::keys::random;
 use crate::limits::MAX_SPOOL_AGE_MS;
+use crate::wire::hex;
 
 pub use folder::FolderStore;
 pub(crate) use folder::create_from;
@@ -47,11 +48,10 @@ pub enum CreateOutcome {
 /// The file in the spool that keeps a little room free for what makes room.
 const RESERVE: &str = "reserve";
 
-/// A name in the spool that nobody else has.
-pub(crate) fn spool_name(kind: &str) -> String {
-    static NAMES: AtomicU64 = AtomicU64::new(0);
-    let number = NAMES.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{number}.{kind}", std::process::id())
+/// A name in the spool that nobody else has, nor can know: hosts that share a folder may have equal
+/// process ids, and somebody may lay a link under a name that is known.
+pub(crate) fn spool_name(kind: &str) -> Result<String, Error> {
+    Ok(format!("{}.{kind}", hex(&random::<16>()?)))
 }
 
 /// A place of objects.
@@ -265,8 +265,8 @@ fn sweep(spool: &Path, before: impl Fn(&Path)) {
 
 /// The time that a new file of a folder has.
 fn time_in(folder: &Path) -> io::Result<SystemTime> {
-    let probe = folder.join(spool_name("clock"));
-    let time = File::create(&probe).and_then(|file| file.metadata()?.modified());
+    let probe = folder.join(spool_name("clock").map_err(io::Error::other)?);
+    let time = File::create_new(&probe).and_then(|file| file.metadata()?.modified());
     let _ = std::fs::remove_file(&probe);
     time
 }
@@ -289,6 +289,15 @@ fn sweep_as_of(now: SystemTime, spool: &Path, before: impl Fn(&Path)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_names_in_a_spool_are_alike_or_tell_of_the_process() {
+        let names: std::collections::BTreeSet<String> =
+            (0..100).map(|_| spool_name("pack").unwrap()).collect();
+        assert_eq!(names.len(), 100);
+        let is_random = |name: &String| name.len() == 32 + ".pack".len();
+        assert!(names.iter().all(is_random), "{names:?}");
+    }
 
     #[test]
     fn a_spool_is_swept_by_the_clock_of_its_files() {

@@ -317,12 +317,18 @@ pub struct VaultDiff {
     /// The one snapshot's number
     #[arg(value_name = "SNAPSHOT")]
     pub before: String,
-    /// The other's, or `latest`
+    /// The other's, or `latest`: the newest of this host and the owner
     #[arg(value_name = "OTHER", default_value = "latest")]
     pub after: String,
     /// Only these paths and what is in them
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "flattened, and its own documentation would replace the verb's"
+    )]
+    pub whose: SnapshotOwnerArgs,
 }
 
 /// `sealane vault dump`.

@@ -5,7 +5,7 @@ use std::path::Path;
 use sealane::Value;
 use sealane_vault::{DrillOptions, DrillReport, GetOptions, VerifyData};
 
-use super::{VaultAccess, ms, size, skipped, told};
+use super::{VaultAccess, ms, size, skipped, skipped_objects, told};
 use crate::args::vault::{VaultDrill, VaultVerify};
 use crate::colour::warn;
 use crate::terminal::one_line;
@@ -41,7 +41,7 @@ pub(super) fn verify(
             count(report.problems.len() as u64, "problems")
         ))?;
     }
-    skipped(&report.problems, terminal)
+    skipped_objects(&report.problems, terminal)
 }
 
 pub(super) fn drill(
@@ -115,5 +115,5 @@ pub(super) fn recover(
     // They cost none of the files.
     told(&recovered.passed_over).iter().for_each(|line| warn(one_line(line)));
     super::get::show(&recovered.report, recovered.snapshot.unwrap_or(0), terminal)?;
-    skipped(&recovered.report.failed, terminal)
+    skipped_objects(&recovered.report.failed, terminal)
 }

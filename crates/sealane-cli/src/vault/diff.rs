@@ -1,9 +1,9 @@
 //! `sealane vault diff`.
 
 use sealane::Value;
-use sealane_vault::{DifferenceKind, Error, SnapshotDifference, SnapshotSelector};
+use sealane_vault::{DifferenceKind, Error, SnapshotDifference};
 
-use super::{VaultAccess, shown, size, snapshot, wanted};
+use super::{VaultAccess, shown, size, snapshot, wanted, whose};
 use crate::args::vault::VaultDiff;
 use crate::terminal::one_line;
 use crate::times::count;
@@ -25,9 +25,9 @@ pub(super) fn run(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let vault = location.open()?;
-    let anyone = SnapshotSelector { anyone: true, ..SnapshotSelector::default() };
-    let before = snapshot(&vault, &args.before, &anyone, &[], terminal)?;
-    let after = snapshot(&vault, &args.after, &anyone, &[], terminal)?;
+    let whose = whose(&args.whose);
+    let before = snapshot(&vault, &args.before, &whose, &[], terminal)?;
+    let after = snapshot(&vault, &args.after, &whose, &[], terminal)?;
     let mut counts = DiffCounts::default();
     let mut outcome = Ok(());
     let compared = vault.diff(&before, &after, &wanted(&args.paths), &mut |difference| {

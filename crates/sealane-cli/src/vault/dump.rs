@@ -2,11 +2,12 @@
 
 use std::io::IsTerminal;
 
-use sealane_vault::{SnapshotEntryKind, SnapshotSelector};
+use sealane_vault::{DumpReport, Error, SnapshotSelector};
 
 use super::get::written;
 use super::{VaultAccess, path_bytes, snapshot, whose};
 use crate::args::vault::VaultDump;
+use crate::times::count;
 use crate::{CliFailure, Terminal};
 
 pub(super) fn run(
@@ -19,12 +20,26 @@ pub(super) fn run(
     let whose = SnapshotSelector { allow_older: args.allow_older, ..whose(&args.whose) };
     let paths = if path.is_empty() { Vec::new() } else { vec![path.clone()] };
     let snapshot = snapshot(&vault, &args.snapshot, &whose, &paths, terminal)?;
-    let is_file = !path.is_empty()
-        && vault
-            .file(&snapshot, &path)
-            .is_ok_and(|file| matches!(file.entry().node, SnapshotEntryKind::File { .. }));
-    if !is_file && std::io::stdout().is_terminal() {
+    let is_folder = path.is_empty()
+        || match vault.file(&snapshot, &path) {
+            Ok(_) => false,
+            Err(Error::NoEntry(_)) => true,
+            Err(error) => return Err(error.into()),
+        };
+    if is_folder && std::io::stdout().is_terminal() {
         return Err(CliFailure::Usage("a folder is written as a tar archive: send it to a file"));
     }
-    written(terminal, |out| vault.dump(&snapshot, &path, out).map(|_| ()))
+    let mut report = DumpReport::default();
+    written(terminal, |out| {
+        report = vault.dump(&snapshot, &path, out)?;
+        Ok(())
+    })?;
+    if report.withheld > 0 {
+        let paths = count(report.withheld, "paths");
+        eprintln!(
+            "sealane: {paths} did not get the owner or the setuid bits that a writer names: \
+             `sealane vault get --trust-modes` takes them"
+        );
+    }
+    Ok(())
 }

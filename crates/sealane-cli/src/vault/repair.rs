@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sealane::Value;
 use sealane_vault::{Error, PutOptions, RepairReport, Vault};
 
-use super::{VaultAccess, skipped, warn_anew};
+use super::{VaultAccess, skipped, skipped_objects, warn_anew};
 use crate::{CliFailure, Terminal};
 
 pub(super) fn run(
@@ -22,7 +22,7 @@ pub(super) fn run(
     if let Some(put) = &report.put {
         skipped(&put.skipped, terminal)?;
     }
-    skipped(&report.lost, terminal)
+    skipped_objects(&report.lost, terminal)
 }
 
 /// Opens the vault; where its config is lost, that is written again first.

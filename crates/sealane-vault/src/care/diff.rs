@@ -43,7 +43,8 @@ impl Vault {
     /// are not read either.
     ///
     /// # Errors
-    /// As [`Vault::entries`], and the errors of `found`.
+    /// [`Error::NoEntry`] for paths that neither has; as [`Vault::entries`], and the errors of
+    /// `found`.
     pub fn diff(
         &self,
         before: &Snapshot,
@@ -51,6 +52,7 @@ impl Vault {
         paths: &[Vec<u8>],
         found: &mut dyn FnMut(SnapshotDifference) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.check_either(before, after, paths)?;
         let pages = |snapshot: &Snapshot| snapshot.body.pages.iter().copied().collect();
         let [held, new]: [HashSet<ChunkId>; 2] = [pages(before), pages(after)];
         // Each path stands in one page of a snapshot. What both have is the same in both.
@@ -75,6 +77,27 @@ impl Vault {
             }
         }
         Ok(())
+    }
+
+    /// Refuses paths at which neither snapshot has anything: no difference there means nothing.
+    fn check_either(
+        &self,
+        before: &Snapshot,
+        after: &Snapshot,
+        paths: &[Vec<u8>],
+    ) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        for path in paths {
+            let has = |snapshot| match self.check_paths(snapshot, std::slice::from_ref(path)) {
+                Ok(()) => Ok(true),
+                Err(Error::NoEntry(_)) => Ok(false),
+                Err(error) => Err(error),
+            };
+            if !has(before)? && !has(after)? {
+                missing.push(String::from_utf8_lossy(path));
+            }
+        }
+        if missing.is_empty() { Ok(()) } else { Err(Error::NoEntry(missing.join("`, `"))) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use crate::Error;
 use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
-use crate::get::{ChunkReader, SnapshotEntries, StoredFile, is_in};
+use crate::get::{ChunkReader, GetOptions, SnapshotEntries, is_in, write_file};
 use crate::vault::{Snapshot, Vault};
 
 /// A tar archive consists of blocks of this size.
@@ -25,6 +25,8 @@ pub struct DumpReport {
     pub entries: u64,
     /// Bytes of the files, all verified.
     pub bytes: u64,
+    /// Entries that did not get the owner or the setuid bits that a writer's snapshot names.
+    pub withheld: u64,
 }
 
 impl Vault {
@@ -32,7 +34,8 @@ impl Vault {
     /// empty path all of it, as a tar archive.
     ///
     /// Every byte of a file is verified before it is written. If something cannot be read, the
-    /// stream ends there: it is no whole archive then.
+    /// stream ends there: it is no whole archive then. Of a writer's snapshot the archive names no
+    /// setuid bits, and this user as the owner: root may be who unpacks it.
     ///
     /// # Errors
     /// [`Error::NoEntry`], as [`Vault::entries`] and [`StoredFile::read_range`].
@@ -42,45 +45,61 @@ impl Vault {
         path: &[u8],
         out: &mut dyn Write,
     ) -> Result<DumpReport, Error> {
-        if !path.is_empty()
-            && let Ok(mut file) = self.file(snapshot, path)
-        {
-            let bytes = file.read_range(0, u64::MAX, out)?;
-            return Ok(DumpReport { entries: 1, bytes });
+        if !path.is_empty() {
+            match self.file(snapshot, path) {
+                Ok(mut file) => {
+                    let bytes = file.read_range(0, u64::MAX, out)?;
+                    return Ok(DumpReport { entries: 1, bytes, withheld: 0 });
+                }
+                // It may be a folder.
+                Err(Error::NoEntry(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         let paths = if path.is_empty() { Vec::new() } else { vec![path.to_vec()] };
         self.check_paths(snapshot, &paths)?;
         let pages = ChunkReader::of(self, snapshot)?;
+        // One for all files: small ones lie side by side in what it has read.
+        let mut chunks = ChunkReader::of(self, snapshot)?;
+        let options = GetOptions::default().of_writer(snapshot.by_writer);
         let mut report = DumpReport::default();
         for entry in SnapshotEntries::new(pages, &snapshot.body.pages) {
-            let entry = entry?;
+            let mut entry = entry?;
             if path.is_empty() || is_in(&entry.path, path) {
                 report.entries += 1;
                 report.bytes += entry.size();
-                self.dump_entry(snapshot, entry, out)?;
+                report.withheld += u64::from(withhold(&options, &mut entry));
+                dump_entry(&mut chunks, &entry, out)?;
             }
         }
         write(out, &[0; 2 * BLOCK_BYTES])?;
         Ok(report)
     }
+}
 
-    fn dump_entry(
-        &self,
-        snapshot: &Snapshot,
-        entry: SnapshotEntry,
-        out: &mut dyn Write,
-    ) -> Result<(), Error> {
-        write(out, &TarEntry::new(&entry).header())?;
-        let size = entry.size();
-        if matches!(entry.node, SnapshotEntryKind::File { .. }) && size > 0 {
-            let mut file = StoredFile::new(ChunkReader::of(self, snapshot)?, entry)?;
-            file.read_range(0, u64::MAX, out)?;
-            let over = usize::try_from(size % BLOCK_BYTES as u64).unwrap_or(0);
-            let padding = [0; BLOCK_BYTES];
-            write(out, padding.get(over..).filter(|_| over > 0).unwrap_or_default())?;
-        }
-        Ok(())
+/// Takes from an entry what its signer is not trusted with, the owner too; gives whether it named
+/// any of that.
+fn withhold(options: &GetOptions, entry: &mut SnapshotEntry) -> bool {
+    let mut withheld = options.withhold(entry);
+    if options.no_owner {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        let own = (user.as_raw(), group.as_raw());
+        withheld |= (entry.uid, entry.gid) != own;
+        (entry.uid, entry.gid) = own;
     }
+    withheld
+}
+
+fn dump_entry(
+    chunks: &mut ChunkReader<'_>,
+    entry: &SnapshotEntry,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    write(out, &TarEntry::new(entry).header())?;
+    let written = write_file(chunks, entry, out)?;
+    let over = usize::try_from(written % BLOCK_BYTES as u64).unwrap_or(0);
+    let padding = [0; BLOCK_BYTES];
+    write(out, padding.get(over..).filter(|_| over > 0).unwrap_or_default())
 }
 
 fn write(out: &mut dyn Write, bytes: &[u8]) -> Result<(), Error> {

@@ -15,6 +15,9 @@ use crate::vault::{Snapshot, Vault, hash_of};
 #[derive(Default)]
 pub(super) struct LiveChunks {
     pub(super) ids: HashSet<ChunkId, IdHash>,
+    /// Pages and lists of which all that they name was added. A writer may name a page as a part of
+    /// a file: then it is needed, and nothing that it names was added yet.
+    added: HashSet<ChunkId, IdHash>,
     /// Pages of which something cannot be read: the page itself, or lists of files.
     lost: HashMap<ChunkId, Vec<ChunkId>>,
 }
@@ -43,12 +46,16 @@ impl LiveChunks {
             };
             return Ok(lost.iter().map(unread).collect());
         }
-        if !self.ids.insert(*page) {
+        if !self.added.insert(*page) {
             return Ok(Vec::new());
         }
+        let is_new = self.ids.insert(*page);
         let entries = match chunks.read(page, ChunkKind::Page).and_then(read_page) {
             Err(error) if error.is_damage() => {
-                self.ids.remove(page);
+                self.added.remove(page);
+                if is_new {
+                    self.ids.remove(page);
+                }
                 self.lost.insert(*page, vec![*page]);
                 return Ok(vec![UnreadChunk { id: *page, error }]);
             }
@@ -60,13 +67,17 @@ impl LiveChunks {
             for part in pieces {
                 match part {
                     FilePiece::List { bytes, id } => {
-                        if !self.ids.insert(*id) {
+                        if !self.added.insert(*id) {
                             continue;
                         }
+                        let is_new = self.ids.insert(*id);
                         match chunks.list(*bytes, id) {
                             // Another file may name it with the right length.
                             Err(error) if error.is_damage() => {
-                                self.ids.remove(id);
+                                self.added.remove(id);
+                                if is_new {
+                                    self.ids.remove(id);
+                                }
                                 unread.push(UnreadChunk { id: *id, error });
                             }
                             list => {

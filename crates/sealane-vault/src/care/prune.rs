@@ -323,10 +323,11 @@ impl Vault {
     fn rewrite(&self, packs: &[PackRecord], plan: &PrunePlan) -> Result<RewrittenPacks, Error> {
         let mut chunks = ChunkReader::new(self, self.manifest())?;
         let wanted = packs.iter().filter(|pack| plan.repack.contains(&pack.hash));
+        // Another pack may claim the chunk as one of another kind.
         let wanted: Vec<(ChunkId, ChunkKind)> = wanted
-            .flat_map(|pack| &pack.chunks)
-            .filter(|head| plan.homes.get(&head.id).is_some_and(|at| plan.repack.contains(at)))
-            .map(|head| (head.id, head.descriptor.kind))
+            .flat_map(|pack| pack.chunks.iter().map(|head| (pack.hash, head)))
+            .filter(|(pack, head)| plan.homes.get(&head.id) == Some(pack))
+            .map(|(_, head)| (head.id, head.descriptor.kind))
             .collect();
         let mut done = HashSet::<ChunkId, IdHash>::default();
         let mut next = wanted.iter().filter(|(id, _)| done.insert(*id));

@@ -7,6 +7,7 @@ use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::pack::pack_key;
 use crate::format::page::{SnapshotEntry, compare, read_page};
 use crate::get::{ChunkReader, GetOptions, GetReport, SnapshotEntries, restore};
+use crate::limits::MAX_HEARSAY_AHEAD;
 use crate::manifest::{ChunkManifest, PackOrigin};
 use crate::put::SkippedItem;
 use crate::vault::{Snapshot, Vault};
@@ -138,7 +139,10 @@ impl Vault {
         let snapshot = newest.or(others);
         // If a number was given, no newer snapshot was asked for.
         let from = snapshot.as_ref().map_or(0, |snapshot| snapshot.number);
+        // A writer can tell of a link that never was, but not from so far away.
+        let far = chain.next.saturating_add(MAX_HEARSAY_AHEAD);
         let unread = chain.unread.iter().filter(|one| number.is_none() && one.to > from);
+        let unread = unread.filter(|one| !one.is_hearsay || one.to <= far);
         newer.extend(unread.map(|one| SkippedItem {
             path: format!("snapshot {}", one.to),
             reason: one.reason.clone(),

@@ -56,6 +56,17 @@ impl<'a> StoredFile<'a> {
     }
 }
 
+/// Writes all of a file to `out`, each chunk verified first; gives how many bytes it has.
+pub(crate) fn write_file(
+    chunks: &mut ChunkReader<'_>,
+    entry: &SnapshotEntry,
+    out: &mut dyn Write,
+) -> Result<u64, Error> {
+    let SnapshotEntryKind::File { pieces, .. } = &entry.node else { return Ok(0) };
+    let (written, _) = FileRange { from: 0, to: u64::MAX }.pieces(chunks, pieces, 0, out)?;
+    Ok(written)
+}
+
 /// Places within a file.
 struct FileRange {
     from: u64,

@@ -1,14 +1,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fchmod,
-    fchown, fstat, fsync, futimens, linkat, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat, syncfs, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, Uid, chownat,
+    fchmod, fchown, fstat, fsync, futimens, linkat, mkdirat, openat, readlinkat, renameat, seek,
+    statat, symlinkat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -179,7 +179,8 @@ impl RestoreTarget {
     /// touched: the draft gets a name then that nobody can know.
     ///
     /// A draft that is continued is a copy of what was left. The file itself may have been another
-    /// user's before it was given to this one, and that user may have it open still.
+    /// user's before it was given to this one, and that user may have it open still. Where there is
+    /// no room for both, what was left goes.
     pub(super) fn draft(&mut self, path: &[u8], size: u64) -> Result<FileDraft, Error> {
         let draft = draft_of(path);
         let (folder, name) = self.parent(&draft)?;
@@ -196,11 +197,15 @@ impl RestoreTarget {
         let file = openat(folder, name, NEW_DRAFT, Mode::RUSR | Mode::WUSR).map_err(failed)?;
         let mut file = File::from(file);
         let Some(left) = left else { return FileDraft::new(file, fresh).map_err(failed) };
-        let copied = io::copy(&mut File::from(left).take(size), &mut file);
+        let mut copied = copy_left(left, size, &mut file);
         let (_, known) = self.parent(&draft)?;
         let known = known.to_owned();
         let (folder, name) = self.parent(&fresh)?;
-        let moved = copied.and_then(|_| Ok(renameat(folder, name, folder, &known)?));
+        if copied.as_ref().is_err_and(is_no_room) {
+            let gone = unlinkat(folder, &known, AtFlags::empty()).map_err(io::Error::from);
+            copied = gone.and_then(|()| file.set_len(0)).and_then(|()| file.rewind());
+        }
+        let moved = copied.and_then(|()| Ok(renameat(folder, name, folder, &known)?));
         if let Err(cause) = moved {
             let _ = unlinkat(folder, name, AtFlags::empty());
             return Err(Error::File { path: String::from_utf8_lossy(path).into_owned(), cause });
@@ -396,6 +401,18 @@ impl FileDraft {
     }
 }
 
+/// Copies what was left of a file up to its first hole. Nothing behind that is continued, and
+/// copied holes would take room.
+fn copy_left(left: OwnedFd, size: u64, file: &mut File) -> io::Result<()> {
+    let held = seek(&left, SeekFrom::Hole(0)).unwrap_or(size).min(size);
+    seek(&left, SeekFrom::Start(0))?;
+    io::copy(&mut File::from(left).take(held), file).map(|_| ())
+}
+
+fn is_no_room(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Whether a file is one that a restore of this user made, and that nobody else can have open.
 fn is_own(file: &OwnedFd) -> Result<bool, Errno> {
     let found = fstat(file)?;
@@ -489,6 +506,22 @@ mod tests {
         fs::write(&named, b"of another").unwrap();
         assert!(target.publish(b"other", &draft, true).is_err());
         assert!(!folder.path().join("other").exists());
+    }
+
+    /// A restore into a disk of the file's own size writes no hole of it, nor the same data twice.
+    #[test]
+    fn a_draft_is_continued_up_to_its_first_hole() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = RestoreTarget::open(folder.path()).unwrap();
+        let name = folder.path().join(OsStr::from_bytes(&draft_of(b"file")));
+        let (data, size) = (vec![7; 1 << 20], 1 << 30);
+        let mut left = target.draft(b"file", size).unwrap().file;
+        left.write_all(&data).unwrap();
+        left.set_len(size).unwrap();
+        let draft = target.draft(b"file", size).unwrap();
+        assert_eq!(draft.file.metadata().unwrap().len(), data.len() as u64);
+        assert_eq!(fs::read(&name).unwrap(), data);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     /// The file was its planter's before root took the folder over.

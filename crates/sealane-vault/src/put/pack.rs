@@ -316,7 +316,7 @@ impl<'a> ChunkPacker<'a> {
         let pack = match &mut self.open {
             Some(pack) => pack,
             None => {
-                let path = SpoolFile(self.spool.join(spool_name("pack")));
+                let path = SpoolFile(self.spool.join(spool_name("pack")?));
                 self.open.insert(OpenPack::create(path, &self.header)?)
             }
         };
@@ -375,7 +375,7 @@ impl<'a> ChunkPacker<'a> {
 
 impl OpenPack {
     fn create(path: SpoolFile, header: &ObjectHeader) -> Result<OpenPack, Error> {
-        let file = File::create(&path.0).map_err(|cause| Error::store("tmp", cause))?;
+        let file = File::create_new(&path.0).map_err(|cause| Error::store("tmp", cause))?;
         let hasher = blake3::Hasher::new();
         let block = Vec::with_capacity(BLOCK_BYTES);
         let (header, chunks) = (header.write(), Vec::new());

@@ -53,7 +53,10 @@ impl FolderStore {
             let reserve = folder.join(super::RESERVE);
             let room = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
             let is_wanted = room.is_ok_and(|room| room >= RESERVE_FROM_BYTES) && !reserve.exists();
-            if is_wanted && fs::write(&reserve, vec![b'.'; RESERVE_BYTES]).is_err() {
+            if is_wanted
+                && let Ok(mut file) = File::create_new(&reserve)
+                && file.write_all(&vec![b'.'; RESERVE_BYTES]).is_err()
+            {
                 let _ = fs::remove_file(&reserve);
             }
         });
@@ -73,8 +76,8 @@ impl FolderStore {
         if self.root.join(key).exists() {
             return Ok(CreateOutcome::Existed);
         }
-        let file = self.spool()?.join(spool_name("object"));
-        let written = File::create(&file).and_then(|mut file| file.write_all(bytes));
+        let file = self.spool()?.join(spool_name("object")?);
+        let written = File::create_new(&file).and_then(|mut file| file.write_all(bytes));
         if let Err(cause) = written {
             // A file that was not written whole is of no use. The age limit empties `tmp` anyway.
             let _ = fs::remove_file(&file);

@@ -217,8 +217,8 @@ fn read(file: &Path) -> Result<Option<PinAnchor>, Error> {
 pub(super) fn write(file: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
     let folder = file.parent().unwrap_or(Path::new("."));
     private_folder(folder)?;
-    let draft = folder.join(spool_name("draft"));
-    let written = File::create(&draft).and_then(|mut open| {
+    let draft = folder.join(spool_name("draft")?);
+    let written = File::create_new(&draft).and_then(|mut open| {
         open.write_all(content.as_ref())?;
         open.sync_all()?;
         fs::rename(&draft, file)?;

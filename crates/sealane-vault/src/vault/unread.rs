@@ -111,6 +111,10 @@ impl Vault {
             match &read {
                 // Another prune has removed a link since the list: the next walk knows of it.
                 Err(Error::Missing(_)) => read = self.try_ledger(give_up),
+                // The owner has signed a newer list since this one was read.
+                Err(Error::Unread(_)) if self.newest_roster()? > self.roster().number => {
+                    read = self.try_ledger(give_up);
+                }
                 _ => break,
             }
         }

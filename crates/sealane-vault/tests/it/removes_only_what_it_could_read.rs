@@ -455,6 +455,83 @@ fn a_list_that_a_writer_misnames_stays_whole_for_its_owner() {
     crate::shared::assert_same(&source, &target);
 }
 
+/// A writer names a page of the owner's as a part of a file: the page is needed then, and what it
+/// names as much as before.
+#[test]
+fn a_page_that_a_writer_names_as_a_chunk_keeps_what_it_names() {
+    let place = Place::new();
+    let big = Seed(1).random(200_000);
+    let source = place.source(|folder| fs::write(folder.join("big"), &big).unwrap());
+    let owner = place.init();
+    let host = Host::of(&place, &owner, "bad");
+    let put = |vault: &Vault| {
+        vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap().snapshot
+    };
+    let first = put(&owner);
+    let snapshot = owner.snapshot(Some(first)).unwrap();
+    let entries: Vec<SnapshotEntry> =
+        owner.entries(&snapshot).unwrap().map(Result::unwrap).collect();
+    let owners = hostile::page_of(&entries);
+    let writer = host.open(&place);
+    let (number, previous) = head(&writer);
+    let (bytes, id) = (owners.len() as u64, hostile::id(&writer, 1, &owners));
+    let page = hostile::page_of(&[file(b"a", bytes, vec![FilePiece::Chunk { bytes, id }])]);
+    let pages = vec![hostile::id(&writer, 1, &page)];
+    hostile::plant_pack(&writer, &[HostileChunk { kind: 1, id: None, plain: page }]).unwrap();
+    let link = FalseLink { number: number + 1, previous, pages, ..FalseLink::default() };
+    hostile::plant_link(&writer, link).unwrap();
+    put(&place.open());
+    let last = put(&place.open());
+    let keep = RetentionRules { last: 1, ..RetentionRules::default() };
+    let prune = PruneOptions { keep, now: true, ..PruneOptions::default() };
+    let reports: Vec<PruneReport> = (0..2).map(|_| place.open().prune(&prune).unwrap()).collect();
+    assert_eq!((reports[0].kept, reports[0].removed), (2, 2));
+    let vault = place.open_afresh("later");
+    let (target, failed) = place.restores(&vault, Some(last));
+    assert_eq!(failed, []);
+    crate::shared::assert_same(&source, &target);
+    assert_eq!(vault.verify(true).unwrap().problems, []);
+}
+
+/// Of a chunk that a prune writes anew, only the pack that it is read from tells the kind.
+#[test]
+fn a_writer_that_misnames_the_kind_of_a_chunk_keeps_no_pack_from_being_repacked() {
+    let place = Place::new();
+    let owner = place.init();
+    let host = Host::of(&place, &owner, "bad");
+    let contents: Vec<Vec<u8>> = (0..16).map(|number| Seed(number).random(1000)).collect();
+    for content in &contents {
+        put(&owner, content);
+    }
+    let writer = host.open(&place);
+    let (number, previous) = head(&writer);
+    let mut pieces = Vec::new();
+    for (at, content) in contents.iter().enumerate() {
+        let plain = Seed(100 + at as u64).random(1000);
+        pieces.push(FilePiece::Chunk { bytes: 1000, id: hostile::id(&writer, 0, &plain) });
+        let id = Some(hostile::id(&writer, 0, content));
+        let lie = HostileChunk { kind: 1, id, plain: b"garbage".to_vec() };
+        let truth = HostileChunk { kind: 0, id: None, plain };
+        hostile::plant_pack(&writer, &[lie, truth]).unwrap();
+    }
+    let page = hostile::page_of(&[file(b"a", 16_000, pieces)]);
+    let pages = vec![hostile::id(&writer, 1, &page)];
+    hostile::plant_pack(&writer, &[HostileChunk { kind: 1, id: None, plain: page }]).unwrap();
+    let link = FalseLink { number: number + 1, previous, pages, ..FalseLink::default() };
+    hostile::plant_link(&writer, link).unwrap();
+    let keep = RetentionRules { last: 99, ..RetentionRules::default() };
+    let report =
+        place.open().prune(&PruneOptions { keep, now: true, ..PruneOptions::default() }).unwrap();
+    assert_eq!((report.removed, report.stuck, report.repacked), (0, 0, 33));
+    let later = place.open_afresh("later");
+    for (number, content) in contents.iter().enumerate() {
+        let snapshot = later.snapshot(Some(number as u64 + 1)).unwrap();
+        let mut out = Vec::new();
+        later.file(&snapshot, b"file").unwrap().read_range(0, u64::MAX, &mut out).unwrap();
+        assert!(out == *content);
+    }
+}
+
 /// The link with which the owner handed over is lost, and nobody has a copy.
 #[test]
 fn a_lost_hand_over_is_given_up_by_name_and_the_vault_goes_on() {

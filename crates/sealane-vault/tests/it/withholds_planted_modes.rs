@@ -38,6 +38,16 @@ fn a_writer_plants_no_program_that_runs_as_somebody_else() {
         let mode = |name: &str| fs::metadata(target.join(name)).unwrap().mode() & 0o7777;
         assert_eq!([mode("source/run"), mode("source/open")], modes);
     }
+    // Root may unpack what is dumped.
+    for (number, mode, withheld) in [(by_writer, "0000755", 2), (by_owner, "0006755", 0)] {
+        let snapshot = vault.snapshot(Some(number)).unwrap();
+        let mut archive = Vec::new();
+        let dumped = vault.dump(&snapshot, b"source", &mut archive).unwrap();
+        assert_eq!(dumped.withheld, withheld);
+        let name = b"source/run\0";
+        let at = archive.windows(name.len()).position(|part| part == name).unwrap();
+        assert_eq!(&archive[at + 100..at + 107], mode.as_bytes());
+    }
     // A drill restores as little, and is proven all the same.
     let (scratch, number) = (place.path("scratch"), Some(by_writer));
     let options = DrillOptions { snapshot: number, ..DrillOptions::default() };

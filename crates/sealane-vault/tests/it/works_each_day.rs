@@ -120,6 +120,11 @@ fn two_snapshots_differ_in_what_was_changed() {
         })
         .unwrap();
     assert_eq!(part, ["source/folder", "source/folder/new"]);
+    // A path of one of the two is compared, and one of neither is refused.
+    let compare = |path: &[u8]| vault.diff(&before, &after, &[path.to_vec()], &mut |_| Ok(()));
+    compare(b"source/folder/new").unwrap();
+    compare(b"source/file-1500").unwrap();
+    assert_eq!(compare(b"source/none").unwrap_err().info().name, "NoEntry");
     let stopped = vault.diff(&before, &after, &[], &mut |_| Err(Error::Raced));
     assert_eq!(stopped.unwrap_err().info().name, "SnapshotRaced");
 }

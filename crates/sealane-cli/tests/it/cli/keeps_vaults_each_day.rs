@@ -53,6 +53,11 @@ fn two_snapshots_are_compared() {
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(lines[..3], ["- docs/deep/skip.tmp", "M docs/letter.txt", "+ docs/new"]);
     assert!(lines[3].starts_with("1 path added (8 B), 1 removed (19 B), 1 changed"), "{lines:?}");
+    let (code, said) = failed(home.vault(&["diff", "1", "4", "docs/none"]).output().unwrap());
+    assert!(code != 0 && said.contains("SL-VAULT-27"), "{said}");
+    let elsewhere = ["diff", "1", "latest", "--host", "elsewhere"];
+    let (code, said) = failed(home.vault(&elsewhere).output().unwrap());
+    assert!(code != 0 && said.contains("elsewhere"), "{said}");
     let records = home.run(&["diff", "3", "latest", "--json"]);
     let records: Vec<_> = records.lines().map(json).collect();
     let paths = records.iter().filter_map(|one| one.field("path")?.as_text());
