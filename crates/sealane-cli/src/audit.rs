@@ -1,6 +1,6 @@
 //! `sealane audit`: who changed something at a node, and who was refused.
 
-use sealane::{Client, HubError, ReceivedMessage, StartPosition, Subscription, Value};
+use sealane::{Client, HubError, ReceivedMessage, StartPosition, Value};
 
 use crate::args::operate::AuditArgs;
 use crate::config::SettingsFile;
@@ -8,8 +8,9 @@ use crate::terminal::harmless;
 use crate::times::show_time;
 use crate::{CliFailure, Terminal};
 
-/// The topic of the node's own records (spec/access.md, *Audit*).
-const TOPIC: &str = "audit/node";
+/// The topics of the node's own records: of what was done, and of refusals (spec/access.md,
+/// *Audit*).
+const TOPICS: [&str; 2] = ["audit/node", "audit/refused"];
 
 /// Records that are asked for at once.
 const PAGE_RECORDS: usize = 1000;
@@ -24,46 +25,60 @@ pub async fn run(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let client = file.client(args.hub.server.as_ref(), None)?;
-    let mut from = match args.from {
-        Some(from) => from,
-        None => last(&client, args.count).await?,
+    if args.follow {
+        return follow(&client, args, terminal).await;
+    }
+    let mut records = Vec::new();
+    for topic in TOPICS {
+        let from = place(&client, topic, args).await?;
+        records.extend(read(&client, topic, from).await?);
+    }
+    if records.is_empty() {
+        eprintln!("sealane: there is no record: a node with tokens keeps one of each change");
+    }
+    records.sort_by_key(|record| record.stored_ms);
+    let count = usize::try_from(args.count).unwrap_or(usize::MAX);
+    let left_out = match args.from {
+        Some(_) => 0,
+        None => records.len().saturating_sub(count),
     };
-    // The subscription stands before the past is printed, so that no record falls between.
-    let live = match args.follow {
-        true => Some(client.subscribe(TOPIC).from(StartPosition::New).await?),
-        false => None,
-    };
-    let mut left = if args.from.is_some() { u64::MAX } else { args.count };
+    records.iter().skip(left_out).try_for_each(|record| show(record, terminal))
+}
+
+/// All records of a topic from a place on.
+async fn read(
+    client: &Client,
+    topic: &str,
+    mut from: StartPosition,
+) -> Result<Vec<ReceivedMessage>, CliFailure> {
+    let mut records = Vec::new();
     loop {
-        let page = match client.read(TOPIC, from, PAGE_RECORDS).await {
+        let page = match client.read(topic, from, PAGE_RECORDS).await {
             Ok(page) => page,
-            Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
-                eprintln!(
-                    "sealane: there is no record: a node with tokens keeps one of each change"
-                );
-                break;
-            }
+            Err(error) if error.hub_error() == Some(HubError::UnknownStream) => return Ok(records),
             Err(error) => return Err(error.into()),
         };
-        for message in page.messages.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
-            show(message, terminal)?;
-            left -= 1;
-        }
-        if page.end || left == 0 {
-            break;
+        records.extend(page.messages);
+        if page.end {
+            return Ok(records);
         }
         from = StartPosition::Offset(page.next);
     }
-    match live {
-        Some(live) => follow(live, terminal).await,
-        None => Ok(()),
-    }
 }
 
-/// The place of the last records.
-async fn last(client: &Client, count: u64) -> Result<StartPosition, CliFailure> {
-    match client.stream(TOPIC).await {
-        Ok(state) => Ok(StartPosition::Offset(state.next.saturating_sub(count).max(state.first))),
+/// The place to begin at: that which was named, or that of the last records.
+async fn place(
+    client: &Client,
+    topic: &str,
+    args: &AuditArgs,
+) -> Result<StartPosition, CliFailure> {
+    if let Some(from) = args.from {
+        return Ok(from);
+    }
+    match client.stream(topic).await {
+        Ok(state) => {
+            Ok(StartPosition::Offset(state.next.saturating_sub(args.count).max(state.first)))
+        }
         Err(error) if error.hub_error() == Some(HubError::UnknownStream) => {
             Ok(StartPosition::First)
         }
@@ -71,19 +86,28 @@ async fn last(client: &Client, count: u64) -> Result<StartPosition, CliFailure> 
     }
 }
 
-/// Prints records as they come, until Ctrl-C.
-async fn follow(mut subscription: Subscription, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    terminal.flush()?;
+/// Prints records as they come, until Ctrl-C. One subscription of each topic has the past as well:
+/// a page before it could lose records or show them twice.
+async fn follow(
+    client: &Client,
+    args: &AuditArgs,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let [done, refused] = TOPICS;
+    let mut done = client.subscribe(done).from(place(client, done, args).await?).await?;
+    let mut refused = client.subscribe(refused).from(place(client, refused, args).await?).await?;
     loop {
         let next = tokio::select! {
-            next = subscription.next() => next,
+            next = done.next() => next,
+            next = refused.next() => next,
             _ = tokio::signal::ctrl_c() => None,
         };
         let Some(message) = next else { break };
         show(&message?, terminal)?;
         terminal.flush()?;
     }
-    subscription.close().await;
+    done.close().await;
+    refused.close().await;
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub async fn restore(
     file: &SettingsFile,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    let data = folder::of_node(file, args.data.as_ref(), args.hub.server.as_ref()).await?;
+    let data = folder::of_new_node(file, args.data.as_ref(), args.hub.server.as_ref()).await?;
     let begun = Instant::now();
     // Without its tokens a node would refuse nobody: they come before the streams.
     let tokens = copy_tokens(&args.from, &data)?;

@@ -1,6 +1,7 @@
 //! The envelope that the words after `sealane pub TOPIC` become.
 
 use sealane::{Codec, Value};
+use sealane_protocol::limits::MAX_ENVELOPE_DEPTH;
 
 use crate::CliFailure;
 
@@ -33,6 +34,25 @@ pub fn value(body: &str) -> Result<Value, CliFailure> {
     }
 }
 
+/// Whether a body nests deeper than the hub takes.
+pub(crate) fn is_too_deep(body: &str) -> bool {
+    // A body without so many brackets is not read once more.
+    let brackets = body.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count();
+    brackets >= MAX_ENVELOPE_DEPTH
+        && value(body).is_ok_and(|value| depth(&value) > MAX_ENVELOPE_DEPTH)
+}
+
+/// The levels of a value. Recursion ends at the depth that a decoder takes.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Map(fields) => {
+            1 + fields.iter().map(|(_, value)| depth(value)).max().unwrap_or_default()
+        }
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
 fn data(value: Value) -> Value {
     Value::Map(vec![("data".into(), value)])
 }
@@ -53,6 +73,16 @@ mod tests {
         assert_eq!(json("hello \"you\""), r#"{"data":"hello \"you\""}"#);
         assert_eq!(json(""), r#"{"data":""}"#);
         assert_eq!(encode(r#"{"a":1}"#, Codec::MsgPack).unwrap(), b"\x81\xa1a\x01");
+    }
+
+    #[test]
+    fn the_hubs_depth_is_taken_and_no_more() {
+        let nested = |levels| "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels);
+        assert!(!is_too_deep(&nested(MAX_ENVELOPE_DEPTH)));
+        assert!(is_too_deep(&nested(MAX_ENVELOPE_DEPTH + 1)));
+        assert!(!is_too_deep(&"[]".repeat(99)), "a text");
+        let array = |levels| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(is_too_deep(&array(MAX_ENVELOPE_DEPTH)), "the map around it counts");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The data folder that a verb acts on, and whether it is the folder of the hub in use.
 //!
-//! Flags, variables and contexts name hubs, and choose no folder. If one of them names a hub, a
-//! verb that took the default folder would copy, change or praise another node in silence.
+//! Flags, variables and contexts name hubs, and choose no folder. A verb that took the default
+//! folder while a hub runs on another would copy, change or praise another node in silence.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,29 +27,63 @@ pub(crate) enum FolderMatch {
 /// The data folder of a verb.
 ///
 /// # Errors
-/// [`CliFailure::OtherNode`] where a hub is named more plainly than the folder is, and does not run
-/// on it.
+/// [`CliFailure::OtherNode`] where the hub in use runs on another folder, or where the hub is named
+/// more plainly than the folder and cannot be asked.
 pub(crate) async fn of_node(
     file: &SettingsFile,
     data: Option<&String>,
     server: Option<&String>,
 ) -> Result<PathBuf, CliFailure> {
+    find(file, data, server, FolderNeed::Store).await
+}
+
+/// The data folder of a verb that makes a store, as [`of_node`].
+///
+/// # Errors
+/// As [`of_node`].
+pub(crate) async fn of_new_node(
+    file: &SettingsFile,
+    data: Option<&String>,
+    server: Option<&String>,
+) -> Result<PathBuf, CliFailure> {
+    find(file, data, server, FolderNeed::Room).await
+}
+
+/// What a verb needs of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FolderNeed {
+    /// The store of the hub in use.
+    Store,
+    /// Room for a new store.
+    Room,
+}
+
+async fn find(
+    file: &SettingsFile,
+    data: Option<&String>,
+    server: Option<&String>,
+    need: FolderNeed,
+) -> Result<PathBuf, CliFailure> {
     let data = file.setting(SettingKey::Data, data);
     let hub = file.setting(SettingKey::Server, server);
     let folder = PathBuf::from(&data.value);
     let (named_hub, named_folder) = (plainness(&hub), plainness(&data));
-    // A hub that nobody named and a folder that nobody named are those of one machine's user.
-    if named_hub == 0 || named_folder > named_hub {
+    // Only a flag says that this very folder is meant, whatever hub runs. A folder of a variable
+    // or of nobody may be another node's than that which answers.
+    if data.origin == SettingOrigin::Flag && named_folder > named_hub {
         return Ok(folder);
     }
     let client = file.client(server, None)?.patience(Duration::ZERO);
     let cause = match compare(&client, &folder).await {
         FolderMatch::Same => return Ok(folder),
-        // Both were named alike, and nothing says that they are two.
-        FolderMatch::Unknown(_) | FolderMatch::Empty if named_folder == named_hub => {
+        // The hub is away, and was named no more plainly than the folder: nothing says that they
+        // are two.
+        FolderMatch::Unknown(_) if named_folder >= named_hub => return Ok(folder),
+        FolderMatch::Empty if need == FolderNeed::Room && named_folder >= named_hub => {
             return Ok(folder);
         }
         FolderMatch::Other => "it runs on another folder".to_owned(),
+        // A hub that answers has a store, so that it runs elsewhere.
         FolderMatch::Empty => "no node has run on that folder yet".to_owned(),
         FolderMatch::Unknown(cause) => cause,
     };

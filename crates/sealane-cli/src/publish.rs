@@ -129,8 +129,13 @@ async fn lines(
             let of_line = |cause| CliFailure::Line { number, cause: Box::new(cause) };
             let line = line.map_err(|cause| of_line(CliFailure::Input(cause)))?;
             let envelope = envelope::encode(&line, codec).map_err(of_line)?;
+            // The hub reads many lines at once, and cannot tell which of them was too deep for
+            // that. If the lines before are stored, it is the next one.
+            if envelope::is_too_deep(&line) && publisher.flush().await.is_err() {
+                break;
+            }
             publisher.send_raw(envelope).await.map_err(|cause| match cause {
-                Error::TooLarge { .. } => of_line(cause.into()),
+                Error::TooLarge { .. } | Error::NoEnvelope => of_line(cause.into()),
                 other => other.into(),
             })?;
             progress.one();

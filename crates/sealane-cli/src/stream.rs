@@ -290,10 +290,14 @@ async fn bound(
         return Err(CliFailure::Usage("a rule takes --max-age, --max-count or --max-bytes"));
     }
     let milliseconds = |age: Duration| u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    // A bound that is not named stays as it is, as with a stream.
+    let known = client.rules().await?.rules;
+    let known = known.into_iter().find(|rule| rule.pattern.as_str() == set.topic);
+    let known = known.map(|rule| rule.retention).unwrap_or_default();
     let bounds = Retention {
-        max_age_ms: set.max_age.map_or(0, milliseconds),
-        max_count: set.max_count.unwrap_or_default(),
-        max_bytes: set.max_bytes.unwrap_or_default(),
+        max_age_ms: set.max_age.map_or(known.max_age_ms, milliseconds),
+        max_count: set.max_count.unwrap_or(known.max_count),
+        max_bytes: set.max_bytes.unwrap_or(known.max_bytes),
     };
     let rule = client.set_rule(&set.topic, bounds).await?;
     if terminal.json() {

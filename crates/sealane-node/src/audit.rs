@@ -5,10 +5,10 @@
 //! the node's own would be one more than its owner made.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::extract::Request;
+use axum::extract::{RawQuery, Request};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use sealane_codec::{Codec, DatumWriter, Transcoder};
@@ -21,19 +21,30 @@ use crate::app::NodeApp;
 use crate::clock::stopped;
 use crate::fair::ClientRates;
 use crate::limits::{
-    AUDIT_LOOK_MS, AUDITED_PER_SECOND, MAX_AUDIT_AGE_MS, MAX_AUDIT_BYTES, MAX_AUDITED_AT_ONCE,
-    MAX_AUDITED_BYTES, MAX_RATE_KEYS, MAX_REFUSALS_PER_MINUTE, MAX_WAITING_AUDIT,
+    AUDIT_LOOK_MS, AUDITED_PER_SECOND, AUDITED_REMOVALS_PER_SECOND, MAX_ALL_REFUSALS_PER_MINUTE,
+    MAX_AUDIT_AGE_MS, MAX_AUDIT_BYTES, MAX_AUDITED_AT_ONCE, MAX_AUDITED_BYTES, MAX_RATE_KEYS,
+    MAX_REFUSALS_PER_MINUTE, MAX_WAITING_AUDIT,
 };
 use crate::peer::ClientPeer;
 use crate::query;
 use crate::reply::RefusalName;
 
 /// The topic of the node's own records.
-pub(crate) const TOPIC: &str = "audit/node";
+const TOPIC: &str = "audit/node";
+
+/// The topic of refusals. Clients without a token cause them, and must not push out what was done.
+const REFUSED_TOPIC: &str = "audit/refused";
 
 /// The refusals that an operator wants to know the sender of.
 const REFUSALS: [&str; 5] =
     ["Unauthorized", "Forbidden", "TooManyGuesses", "OriginRefused", "TicketSpent"];
+
+/// The deeds after which messages or places are gone.
+const REMOVALS: [&str; 4] =
+    ["removed a stream", "removed a consumer", "cancelled a delayed message", "purged a stream"];
+
+/// The parameters of a query that a record names.
+const TOLD_PARAMETERS: [&str; 4] = ["pattern", "consumer", "id", "stream"];
 
 /// A detail of what a request did, beside what its path says: a part of the response.
 #[derive(Debug, Clone)]
@@ -50,6 +61,7 @@ pub(crate) fn detailed(mut response: Response, detail: Option<AuditDetail>) -> R
 /// One record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AuditRecord {
+    is_refusal: bool,
     deed: &'static str,
     /// The name of the token; empty: there was none.
     token: String,
@@ -63,7 +75,7 @@ pub(crate) struct AuditRecord {
 
 impl AuditRecord {
     fn write(&self) -> Vec<u8> {
-        let Self { deed, token, address, on, detail, omitted } = self;
+        let Self { is_refusal: _, deed, token, address, on, detail, omitted } = self;
         let fields = [("deed", *deed), ("token", token), ("address", address), ("on", on)];
         let mut body = Vec::new();
         let mut writer = DatumWriter::new(Codec::Json, &mut body);
@@ -113,19 +125,26 @@ impl AuditedRequest {
         })
     }
 
+    /// Whether a request of this kind leaves a record where it is done.
+    pub(crate) fn may_do(&self) -> bool {
+        self.deed(StatusCode::OK).is_some()
+    }
+
     /// The topic of the path, with what the query names beside it.
     fn on(&self) -> String {
         let path = self.uri.path();
         let fixed = self.route.split('{').next().unwrap_or_default();
         let topic = path.strip_prefix(fixed).filter(|topic| !topic.is_empty()).unwrap_or(path);
         let topic = query::unescape(topic).unwrap_or_else(|| topic.to_owned());
-        // A ticket is a secret as long as it was not used.
-        let asked = self.uri.query().filter(|query| !query.contains("ticket"));
-        let asked = asked.map(|query| query::unescape(query).unwrap_or_else(|| query.to_owned()));
-        brief(&match asked {
-            Some(asked) if topic == fixed => asked,
-            Some(asked) => format!("{topic} {asked}"),
-            None => topic,
+        // A query may bring a secret, by whatever name. So only names without one are told.
+        let asked = query::read(RawQuery(self.uri.query().map(str::to_owned))).unwrap_or_default();
+        let told = asked.iter().filter(|(name, _)| TOLD_PARAMETERS.contains(&name.as_str()));
+        let told: Vec<String> = told.map(|(name, value)| format!("{name}={value}")).collect();
+        let told = told.join("&");
+        brief(&match told.as_str() {
+            "" => topic,
+            told if topic == fixed => told.to_owned(),
+            told => format!("{topic} {told}"),
         })
     }
 }
@@ -142,11 +161,18 @@ fn brief(text: &str) -> String {
 /// The records of a node.
 pub(crate) struct AuditTrail {
     sender: mpsc::Sender<AuditRecord>,
-    /// Deeds, by the token that did them.
+    /// Deeds, by the token that did them and the deed.
     done: ClientRates<String>,
+    /// The same of deeds after which messages are gone. Nothing cheap may hide them.
+    removed: ClientRates<String>,
     /// Refusals, by token, address and name.
     refused: ClientRates<String>,
+    /// Refusals of all clients: an address costs them nothing.
+    all_refused: ClientRates<()>,
     omitted: AtomicU64,
+    omitted_refusals: AtomicU64,
+    /// The stream has failed to take a record, and the log has said so.
+    is_lossy: AtomicBool,
 }
 
 impl AuditTrail {
@@ -154,12 +180,18 @@ impl AuditTrail {
     pub(crate) fn new() -> (Self, mpsc::Receiver<AuditRecord>) {
         let (sender, records) = mpsc::channel(MAX_WAITING_AUDIT);
         let deeds = AUDITED_PER_SECOND as f64;
+        let removals = AUDITED_REMOVALS_PER_SECOND as f64;
         let refusals = MAX_REFUSALS_PER_MINUTE as f64;
+        let all_refusals = MAX_ALL_REFUSALS_PER_MINUTE as f64;
         let trail = Self {
             sender,
             done: ClientRates::new(deeds, deeds * 10.0, MAX_RATE_KEYS),
+            removed: ClientRates::new(removals, removals * 10.0, MAX_RATE_KEYS),
             refused: ClientRates::new(refusals / 60.0, refusals, MAX_RATE_KEYS),
+            all_refused: ClientRates::new(all_refusals / 60.0, all_refusals, 1),
             omitted: AtomicU64::new(0),
+            omitted_refusals: AtomicU64::new(0),
+            is_lossy: AtomicBool::new(false),
         };
         (trail, records)
     }
@@ -174,6 +206,7 @@ impl AuditTrail {
         }
         let detail = response.extensions().get::<AuditDetail>();
         let record = AuditRecord {
+            is_refusal: refused.is_some(),
             deed: deed.unwrap_or("was refused"),
             token: token.to_owned(),
             address: asked.address.map(|address| address.to_string()).unwrap_or_default(),
@@ -186,16 +219,23 @@ impl AuditTrail {
         };
         // A client in a loop must fill neither the log nor the stream. Each has a share of its own,
         // so that it hides nobody else either.
-        let (rates, key) = match refused {
-            Some(name) => (&self.refused, format!("{token} {} {name}", record.address)),
-            None => (&self.done, token.to_owned()),
+        let (rates, key) = match (refused, record.deed) {
+            (Some(name), _) => (&self.refused, format!("{token} {} {name}", record.address)),
+            (None, deed) if REMOVALS.contains(&deed) => (&self.removed, format!("{token} {deed}")),
+            (None, deed) => (&self.done, format!("{token} {deed}")),
         };
         let now = Instant::now();
-        if rates.wait(&key, now).is_some() {
-            self.omitted.fetch_add(1, Ordering::Relaxed);
+        // The sum of all is asked last, so that a client beyond its own share takes none of it.
+        let is_refused = refused.is_some();
+        let is_full = || is_refused && self.all_refused.wait(&(), now).is_some();
+        if rates.wait(&key, now).is_some() || is_full() {
+            self.omitted_of(is_refused).fetch_add(1, Ordering::Relaxed);
             return;
         }
         rates.charge(&key, 1, now);
+        if is_refused {
+            self.all_refused.charge(&(), 1, now);
+        }
         self.tell(record);
     }
 
@@ -204,24 +244,31 @@ impl AuditTrail {
         self.tell(AuditRecord { deed, detail, ..AuditRecord::default() });
     }
 
+    /// The count of records that were left out, of refusals or of all others.
+    fn omitted_of(&self, is_refusal: bool) -> &AtomicU64 {
+        if is_refusal { &self.omitted_refusals } else { &self.omitted }
+    }
+
     fn tell(&self, mut record: AuditRecord) {
-        record.omitted = self.omitted.swap(0, Ordering::Relaxed);
-        let AuditRecord { deed, token, address, on, detail, omitted } = &record;
+        record.omitted = self.omitted_of(record.is_refusal).swap(0, Ordering::Relaxed);
+        let AuditRecord { is_refusal: _, deed, token, address, on, detail, omitted } = &record;
         tracing::info!(target: "sealane_node::audit", deed, token, address, on, detail, omitted);
         if let Err(error) = self.sender.try_send(record) {
             // It stands in the log all the same. What the stream lacks, its next record counts.
             let (mpsc::error::TrySendError::Full(record)
             | mpsc::error::TrySendError::Closed(record)) = error;
-            self.omitted.fetch_add(record.omitted + 1, Ordering::Relaxed);
+            let omitted = self.omitted_of(record.is_refusal);
+            omitted.fetch_add(record.omitted + 1, Ordering::Relaxed);
         }
     }
 }
 
-/// Stores the records of a node that has tokens, and tells of its storage, until the node stops.
+/// Stores the records of a node that has tokens, and tells of its storage, until `ended` says that
+/// no request is served any more.
 pub(crate) async fn keep(
     app: Arc<NodeApp>,
     mut records: mpsc::Receiver<AuditRecord>,
-    mut stopping: watch::Receiver<bool>,
+    mut ended: watch::Receiver<bool>,
 ) {
     let mut trouble = None;
     let mut look = tokio::time::interval(Duration::from_millis(AUDIT_LOOK_MS));
@@ -244,26 +291,34 @@ pub(crate) async fn keep(
                 }
                 trouble = now;
             }
-            () = stopped(&mut stopping) => return,
+            () = stopped(&mut ended) => return,
         }
         if !waiting.is_empty() && app.access.has_tokens() {
-            store(&app, &waiting).await;
+            let (refused, done): (Vec<_>, Vec<_>) =
+                waiting.into_iter().partition(|record| record.is_refusal);
+            store(&app, TOPIC, &done).await;
+            store(&app, REFUSED_TOPIC, &refused).await;
         }
     }
 }
 
-async fn store(app: &NodeApp, records: &[AuditRecord]) {
-    if let Err(error) = append(app, records).await {
-        let lost = records.iter().map(|record| record.omitted + 1).sum();
-        app.audit.omitted.fetch_add(lost, Ordering::Relaxed);
-        tracing::debug!(%error, "the audit was not stored; the log has it");
+async fn store(app: &NodeApp, topic: &str, records: &[AuditRecord]) {
+    let Some(first) = records.first() else { return };
+    let Err(error) = append(app, topic, records).await else { return };
+    let lost = records.iter().map(|record| record.omitted + 1).sum();
+    app.audit.omitted_of(first.is_refusal).fetch_add(lost, Ordering::Relaxed);
+    // A warning for each record would fill the log of a full disk.
+    if app.audit.is_lossy.swap(true, Ordering::Relaxed) {
+        tracing::debug!(%error, topic, "the audit was not stored; the log has it");
+    } else {
+        tracing::warn!(%error, topic, "the audit was not stored; the log alone has it");
     }
 }
 
-async fn append(app: &NodeApp, records: &[AuditRecord]) -> Result<(), Error> {
-    let topic: Topic = TOPIC.parse()?;
-    if app.hub.stream(&topic).is_err() {
-        // Its owner may choose other bounds once it is there.
+async fn append(app: &NodeApp, topic: &str, records: &[AuditRecord]) -> Result<(), Error> {
+    let topic: Topic = topic.parse()?;
+    // Its owner may choose other bounds, but not that it fills the disk.
+    if app.hub.stream(&topic).map_or(true, |state| state.retention.keeps_all()) {
         let change = StreamChange {
             max_age_ms: Some(MAX_AUDIT_AGE_MS),
             max_bytes: Some(MAX_AUDIT_BYTES),
@@ -293,10 +348,14 @@ mod tests {
 
     #[test]
     fn a_line_names_the_topic_and_no_secret_and_cannot_be_forged() {
-        let topic = |uri| asked("DELETE", uri, "/v1/streams/{*topic}").on();
+        let topic = |uri: &str| asked("DELETE", uri, "/v1/streams/{*topic}").on();
         assert_eq!(topic("/v1/streams/fleet/7"), "fleet/7");
         assert_eq!(topic("/v1/streams/a%0Ab"), "a\\nb");
-        assert_eq!(topic("/v1/streams/a?ticket=secret"), "a");
+        for secret in ["ticket=s", "t%69cket=s", "token=sealane_s", "access_token=s", "%74oken=s"] {
+            assert_eq!(topic(&format!("/v1/streams/a?{secret}")), "a", "{secret}");
+            let beside = topic(&format!("/v1/streams/a?{secret}&id=7"));
+            assert_eq!(beside, "a id=7", "{secret}");
+        }
         assert!(topic(&format!("/v1/streams/{}", "x".repeat(9000))).len() <= MAX_AUDITED_BYTES);
         assert_eq!(asked("POST", "/v1/enqueue", "/v1/enqueue").on(), "/v1/enqueue");
         let rule = asked("PUT", "/v1/rules?pattern=a%2F%2A%2A", "/v1/rules");
@@ -327,6 +386,43 @@ mod tests {
         let mut expected = vec![("loop".to_owned(), 0); MAX_REFUSALS_PER_MINUTE as usize];
         expected.push(("other".to_owned(), 1000));
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn strangers_have_one_share_of_all_and_hide_no_deed() {
+        let (trail, mut records) = AuditTrail::new();
+        let asked = asked("DELETE", "/v1/streams/a", "/v1/streams/{*topic}");
+        let mut refused = Response::new(axum::body::Body::empty());
+        *refused.status_mut() = StatusCode::UNAUTHORIZED;
+        refused.extensions_mut().insert(RefusalName("Unauthorized"));
+        for stranger in 0..500 {
+            trail.note(&asked, &format!("stranger {stranger}"), &refused);
+        }
+        trail.note(&asked, "ops", &Response::new(axum::body::Body::empty()));
+        let mut all = Vec::new();
+        while let Ok(record) = records.try_recv() {
+            all.push(record);
+        }
+        assert_eq!(all.len() as u64, MAX_ALL_REFUSALS_PER_MINUTE + 1);
+        let last = all.last().unwrap();
+        assert_eq!((last.deed, last.omitted, last.is_refusal), ("removed a stream", 0, false));
+    }
+
+    #[test]
+    fn cheap_deeds_hide_no_removal() {
+        let (trail, mut records) = AuditTrail::new();
+        let done = Response::new(axum::body::Body::empty());
+        let set = asked("PUT", "/v1/streams/a", "/v1/streams/{*topic}");
+        for _ in 0..AUDITED_PER_SECOND * 20 {
+            trail.note(&set, "ops", &done);
+        }
+        trail.note(&asked("DELETE", "/v1/streams/a", "/v1/streams/{*topic}"), "ops", &done);
+        let mut last = None;
+        while let Ok(record) = records.try_recv() {
+            last = Some(record);
+        }
+        let last = last.unwrap();
+        assert_eq!((last.deed, last.omitted > 0), ("removed a stream", true));
     }
 
     #[test]

@@ -86,7 +86,7 @@ use spans::SpanCollector;
 use tls::NodeTls;
 pub use tls::{TlsError, TlsFiles};
 
-use crate::limits::{MAX_DRAIN_MS, MAX_LAST_SPANS_MS};
+use crate::limits::{MAX_DRAIN_MS, MAX_LAST_AUDIT_MS, MAX_LAST_SPANS_MS};
 
 /// The configuration of a node; the default serves this machine alone.
 #[derive(Debug, Clone)]
@@ -215,6 +215,10 @@ pub struct HubNode {
     stop: watch::Sender<bool>,
     /// Ends when the last connection has gone.
     connections: mpsc::Receiver<()>,
+    /// Turns true when the last request has been served.
+    served: watch::Sender<bool>,
+    /// Ends when the records of all requests are stored.
+    audit: JoinHandle<()>,
     tls: Option<Arc<NodeTls>>,
     /// Ends when the collector has been told of everything.
     spans: Option<JoinHandle<()>>,
@@ -259,7 +263,8 @@ impl HubNode {
         let (audit, records) = AuditTrail::new();
         let doors = NodeDoors { stopping: stopping.clone(), alive, audit };
         let app = Arc::new(NodeApp::new(hub, access.clone(), &config, doors));
-        tokio::spawn(audit::keep(app.clone(), records, stopping.clone()));
+        let (served, ended) = watch::channel(false);
+        let audit = tokio::spawn(audit::keep(app.clone(), records, ended));
         let sharer = Arc::downgrade(&app);
         access.share_by(move |rules| {
             // The tokens may outlive the node by a moment.
@@ -278,7 +283,7 @@ impl HubNode {
             NodeServer::start(app.clone(), router, tls.clone(), listener).map_err(listen)?;
         let streams = app.hub.count();
         tracing::info!(version = env!("CARGO_PKG_VERSION"), %address, streams, "serves");
-        Ok(HubNode { app, folder, address, stop, connections, tls, spans, server })
+        Ok(HubNode { app, folder, address, stop, connections, served, audit, tls, spans, server })
     }
 
     /// The address that is listened on.
@@ -319,6 +324,12 @@ impl HubNode {
         }
         // The door closes only now. Until here newcomers are told that the node drains.
         self.server.abort();
+        // Requests under way were served until here, and leave records.
+        self.served.send_replace(true);
+        let stored = tokio::time::timeout(Duration::from_millis(MAX_LAST_AUDIT_MS), self.audit);
+        if stored.await.is_err() {
+            tracing::warn!("the last records of the audit were not stored; the log has them");
+        }
         self.app.spans.end();
         if let Some(spans) = self.spans
             && tokio::time::timeout(Duration::from_millis(MAX_LAST_SPANS_MS), spans).await.is_err()

@@ -164,22 +164,28 @@ sealane_message::limits! {
     MAX_TOKEN_TICKETS: usize = 1024, "tickets";
     /// Tickets of one node that are not used yet. A further one is refused.
     MAX_TICKETS: usize = 65_536, "tickets";
-    /// Records of deeds of one token in a second, over ten seconds. Further ones are counted in the
-    /// next record.
+    /// Records of one deed of one token in a second, over ten seconds. Further ones are counted in
+    /// the next record.
     AUDITED_PER_SECOND: u64 = 20, "records per second";
+    /// The same for each deed after which messages are gone.
+    AUDITED_REMOVALS_PER_SECOND: u64 = 1000, "records per second";
     /// Records of one refusal of one token and address in a minute. Further ones are counted in the
     /// next record.
     MAX_REFUSALS_PER_MINUTE: u64 = 6, "records per minute";
+    /// Records of refusals of all clients in a minute. Further ones are counted in the next record.
+    MAX_ALL_REFUSALS_PER_MINUTE: u64 = 60, "records per minute";
     /// Records of the audit that wait to be stored. Further ones are counted, and stand in the log.
     MAX_WAITING_AUDIT: usize = 1024, "records";
     /// Records of the audit that are stored at once.
     MAX_AUDITED_AT_ONCE: usize = 256, "records";
     /// Bytes of what a record says that something was done to. The rest is left out.
     MAX_AUDITED_BYTES: usize = 320, "bytes";
-    /// How long the stream of the audit keeps a record, unless its owner sets another time.
+    /// How long a stream of the audit keeps a record, unless its owner sets another time.
     MAX_AUDIT_AGE_MS: u64 = 90 * 24 * 3600 * 1000, "milliseconds";
-    /// Bytes that the stream of the audit keeps, unless its owner sets another bound.
+    /// Bytes that a stream of the audit keeps, unless its owner sets another bound.
     MAX_AUDIT_BYTES: u64 = 64 << 20, "bytes";
+    /// How long a node that stops waits until the last records of the audit are stored.
+    MAX_LAST_AUDIT_MS: u64 = 5000, "milliseconds";
     /// How often the node looks whether its store takes messages, for the audit.
     AUDIT_LOOK_MS: u64 = 1000, "milliseconds";
     /// Bytes that the node reads of a WebSocket that it refuses. More ends it.

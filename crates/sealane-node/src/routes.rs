@@ -131,6 +131,9 @@ async fn admit(
     let (pass, response) = match pass(&app, route.kind, &request) {
         Ok(pass) => {
             request.extensions_mut().insert(pass.clone());
+            if audited.may_do() {
+                return run_to_its_end(app, audited, pass, request, next).await;
+            }
             (pass, next.run(request).await)
         }
         // A browser shows a page nothing of a refused upgrade. The reason has to come on an opened
@@ -142,6 +145,32 @@ async fn admit(
     };
     app.audit.note(&audited, pass.name(), &response);
     response
+}
+
+/// Serves a request that may change something, and records it even if its client hangs up: the
+/// writer may have been told already.
+async fn run_to_its_end(
+    app: Arc<NodeApp>,
+    audited: AuditedRequest,
+    pass: RequestPass,
+    request: Request,
+    next: Next,
+) -> Response {
+    // The node waits for this task as for a connection.
+    let alive = app.alive();
+    let served = async move {
+        let response = next.run(request).await;
+        app.audit.note(&audited, pass.name(), &response);
+        drop(alive);
+        response
+    };
+    match tokio::spawn(served.in_current_span()).await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        },
+    }
 }
 
 /// The pass of a request's sender; a node that stops takes none.

@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use sealane_codec::{Codec, DatumWriter};
-use sealane_message::{Pattern, Topic};
+use sealane_message::{Pattern, System, Topic};
 use sealane_protocol::limits::MAX_RANGE_MESSAGES;
 use sealane_protocol::{
     Purge, RangeQuery, StreamChange, StreamJoined, StreamState, StreamsPage, StreamsQuery,
@@ -102,6 +102,11 @@ pub(crate) async fn configure(
     let headers = request.headers().clone();
     let result = async {
         let topic = pass.topic(TokenRight::Manage, &topic)?;
+        // The node makes its records' streams. Another's could be such that none is stored.
+        if topic.system() == Some(System::Audit) && app.hub.stream(&topic).is_err() {
+            let right = TokenRight::Manage.on(&topic).name();
+            return Err(HttpRefusal::Forbidden { right, on: topic.to_string() });
+        }
         accepted(&headers)?;
         let body = body::read(&app.fair, &pass, request).await?;
         let change = StreamChange::read(body.codec, &body.bytes)?;

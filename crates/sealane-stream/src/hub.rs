@@ -137,7 +137,7 @@ impl StreamHub {
         let is_bounded = !defaults.retention.keeps_all();
         let registry =
             Arc::new(StreamRegistry::new(reads, clock, is_bounded, opened.streams, sender));
-        registry.hold(RuleTable::of_rows(opened.rules, config.retention), None);
+        registry.hold(RuleTable::of_rows(opened.rules, config.retention)?, None);
         registry.begin();
         let writes = StoreWrites::new(
             opened.connection,

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::RetentionRule;
 
-use crate::Retention;
 use crate::commit::RuleRow;
 use crate::limits::MAX_RULES;
-use crate::store::StreamSettings;
+use crate::store::{StoreFault, StreamSettings};
 use crate::writer::CommandRefusal;
+use crate::{Error, Retention};
 
 /// The rules of a hub.
 #[derive(Debug, Clone, Default)]
@@ -35,19 +35,21 @@ pub(crate) struct HeldBounds {
 
 impl RuleTable {
     /// The stored rules, with the default of this start.
-    pub(crate) fn of_rows(rows: Vec<RuleRow>, default: Retention) -> Self {
+    ///
+    /// # Errors
+    /// [`StoreFault::NotAStore`] where a row is damaged.
+    pub(crate) fn of_rows(rows: Vec<RuleRow>, default: Retention) -> Result<Self, StoreFault> {
         let mut table = Self { rules: Vec::new(), default };
         for RuleRow { pattern, retention, created_ms, maker } in rows {
-            match pattern.parse() {
-                Ok(pattern) => {
-                    table.rules.push(RetentionRule { pattern, retention, created_ms, maker });
-                }
-                // Nothing is removed by what cannot be read. The other rules hold.
-                Err(error) => tracing::error!(pattern, %error, "a rule of retention is damaged"),
-            }
+            // Without this rule a broader one would remove what it keeps. Nothing is opened then,
+            // as with a stream's row.
+            let pattern = pattern.parse().map_err(|error| {
+                StoreFault::NotAStore(format!("the rule of retention `{pattern}`: {error}"))
+            })?;
+            table.rules.push(RetentionRule { pattern, retention, created_ms, maker });
         }
         table.sort();
-        table
+        Ok(table)
     }
 
     fn sort(&mut self) {
@@ -87,6 +89,22 @@ impl RuleTable {
             return Err(CommandRefusal::TooMany { what: "rules", limit: MAX_RULES as u64 });
         }
         Ok(())
+    }
+
+    /// Refuses a rule of a maker that has made so many others already.
+    pub(crate) fn check_share(
+        &self,
+        pattern: &Pattern,
+        maker: &str,
+        share: usize,
+    ) -> Result<(), CommandRefusal> {
+        let others = self.rules.iter().filter(|rule| rule.maker == maker);
+        if others.filter(|rule| rule.pattern != *pattern).count() < share {
+            return Ok(());
+        }
+        let (owner, limit) = (maker.to_owned(), share as u64);
+        let taken = Error::ShareTaken { owner, what: "rules of retention", limit };
+        Err(CommandRefusal::Share(Box::new(taken)))
     }
 
     /// These rules and one more, in the place of one of the same pattern.
@@ -144,7 +162,7 @@ mod tests {
 
     fn table(rules: &[(&str, u64)], default_ms: u64) -> RuleTable {
         let default = Retention { max_age_ms: default_ms, ..Retention::default() };
-        let empty = RuleTable::of_rows(Vec::new(), default);
+        let empty = RuleTable::of_rows(Vec::new(), default).unwrap();
         rules.iter().fold(empty, |table, (pattern, age)| {
             table.check(&pattern.parse().unwrap()).unwrap();
             table.with(rule(pattern, *age))
@@ -200,6 +218,19 @@ mod tests {
     }
 
     #[test]
+    fn beside_a_damaged_rule_none_holds() {
+        let row = |pattern: &str, max_count| RuleRow {
+            pattern: pattern.to_owned(),
+            retention: Retention { max_count, ..Retention::default() },
+            created_ms: 0,
+            maker: String::new(),
+        };
+        let opened = RuleTable::of_rows(vec![row("**", 1), row("ke//pt", 0)], Retention::default());
+        let Err(StoreFault::NotAStore(said)) = opened else { panic!("{opened:?}") };
+        assert!(said.contains("`ke//pt`"), "{said}");
+    }
+
+    #[test]
     fn a_tie_is_refused_when_it_is_made_and_so_is_one_rule_too_many() {
         let rules = table(&[("a/*", 1), ("b/**", 1)], 0);
         let refused = |pattern: &str| rules.check(&pattern.parse().unwrap()).is_err();
@@ -217,5 +248,16 @@ mod tests {
         let limit = MAX_RULES as u64;
         assert_eq!(more, Err(CommandRefusal::TooMany { what: "rules", limit }));
         assert_eq!(many.check(&"s/0".parse().unwrap()), Ok(()), "one that is there may change");
+    }
+
+    #[test]
+    fn a_maker_has_its_share_of_the_rules_and_leaves_others_theirs() {
+        let made = |pattern: &str| RetentionRule { maker: "a".to_owned(), ..rule(pattern, 1) };
+        let rules = RuleTable::default().with(made("x/*")).with(made("y/*"));
+        let may = |pattern: &str, maker, share| {
+            rules.check_share(&pattern.parse().unwrap(), maker, share).is_ok()
+        };
+        assert!(!may("z/*", "a", 2) && may("z/*", "a", 3) && may("z/*", "b", 2));
+        assert!(may("x/*", "a", 2), "one of its own may change");
     }
 }

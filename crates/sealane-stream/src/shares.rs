@@ -149,6 +149,11 @@ impl ShareBook {
         tally
     }
 
+    /// The rules of retention that one maker may make.
+    pub(crate) fn rules_of_a_maker(&self) -> usize {
+        self.rules.lock().rules_of_a_maker()
+    }
+
     /// Has these rules hold from now on. What an owner has beyond them it keeps.
     pub(crate) fn set_rules(&self, rules: ShareRules) {
         // Both locks in the order of `of`: an owner that comes meanwhile has the new rules.

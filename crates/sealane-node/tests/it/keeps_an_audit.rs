@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sealane_message::Pattern;
 use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
+use sealane_stream::Level;
 use serde_json::{Value, json};
 
 use crate::http::{self, Reply};
@@ -37,10 +38,11 @@ async fn ask(hub: &Running, byte: u8, method: &str, path: &str, body: &str) -> R
     http::request(hub.address(), method, path, &headers, body.as_bytes()).await
 }
 
-/// The records, once there are so many.
-async fn records(hub: &Running, count: usize) -> Vec<Value> {
+/// The records of a topic, once there are so many.
+async fn records(hub: &Running, topic: &str, count: usize) -> Vec<Value> {
     loop {
-        let page = ask(hub, 2, "GET", "/v1/streams/audit/node?from=first", "").await;
+        let path = format!("/v1/streams/{topic}?from=first");
+        let page = ask(hub, 2, "GET", &path, "").await;
         if page.status == 200 {
             let page = page.json();
             let messages = page["messages"].as_array().unwrap();
@@ -74,7 +76,8 @@ async fn each_deed_and_refusal_has_one_record_by_name_and_address() {
     assert_eq!(ask(&hub, 1, "DELETE", "/v1/streams/none", "").await.status, 404);
     assert_eq!(ask(&hub, 2, "DELETE", "/v1/streams/new", "").await.status, 403);
     assert_eq!(ask(&hub, 9, "GET", "/v1/streams", "").await.status, 401);
-    let told = records(&hub, done.len() + 2).await;
+    let mut told = records(&hub, "audit/node", done.len()).await;
+    told.extend(records(&hub, "audit/refused", 2).await);
     let said: Vec<String> = told
         .iter()
         .map(|one| {
@@ -103,7 +106,7 @@ async fn each_deed_and_refusal_has_one_record_by_name_and_address() {
 async fn only_who_may_observe_reads_it_and_nobody_writes_it() {
     let hub = guarded().await;
     assert_eq!(ask(&hub, 1, "DELETE", "/v1/streams/a", "").await.status, 200);
-    records(&hub, 1).await;
+    records(&hub, "audit/node", 1).await;
     let forbidden = |reply: Reply| assert_eq!(reply.error(), "Forbidden", "{}", reply.text());
     for path in ["/v1/streams/audit/node", "/v1/events?stream=audit/**"] {
         forbidden(ask(&hub, 1, "GET", path, "").await);
@@ -116,6 +119,75 @@ async fn only_who_may_observe_reads_it_and_nobody_writes_it() {
         assert_eq!(list.json()["streams"], json!([]));
     }
     forbidden(ask(&hub, 2, "DELETE", "/v1/streams/audit/node", "").await);
+}
+
+#[tokio::test]
+async fn nobody_makes_its_streams_beforehand_and_they_are_bounded_and_open() {
+    let hub = guarded().await;
+    for body in [r#"{"maxAgeMs": 1}"#, r#"{"sealed": "0a1b2c3d"}"#] {
+        let made = ask(&hub, 1, "PUT", "/v1/streams/audit/node", body).await;
+        assert_eq!((made.status, made.error().as_str()), (403, "Forbidden"), "{body}");
+    }
+    records(&hub, "audit/refused", 1).await;
+    assert_eq!(ask(&hub, 1, "DELETE", "/v1/streams/a", "").await.status, 200);
+    records(&hub, "audit/node", 1).await;
+    // Its owner may bound it otherwise, but not leave it without any bound.
+    let free = r#"{"maxAgeMs": 0, "maxBytes": 0}"#;
+    assert_eq!(ask(&hub, 1, "PUT", "/v1/streams/audit/node", free).await.status, 200);
+    records(&hub, "audit/node", 2).await;
+    let state = ask(&hub, 2, "GET", "/v1/streams/audit/node", "").await.json();
+    assert!(state["maxAgeMs"].as_u64().unwrap() > 0 && state["maxBytes"].as_u64().unwrap() > 0);
+}
+
+/// The writer may be told when a client hangs up. What was done is recorded all the same.
+#[tokio::test]
+async fn a_deed_is_recorded_when_its_client_hangs_up_or_the_node_stops() {
+    use tokio::io::AsyncWriteExt;
+    let hub = guarded().await;
+    let bearer = format!("Bearer {}", secret(1).reveal());
+    for n in 0..20 {
+        let mut client = tokio::net::TcpStream::connect(hub.address()).await.unwrap();
+        let head = format!(
+            "PUT /v1/streams/left/{n} HTTP/1.1\r\nhost: {}\r\nauthorization: {bearer}\r\n\
+             content-type: application/json\r\ncontent-length: 15\r\n\r\n{{\"maxCount\": 9}}",
+            hub.address()
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_micros(200 * n)).await;
+        drop(client);
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let made = ask(&hub, 1, "GET", "/v1/streams?pattern=left/*", "").await.json();
+    let made = made["streams"].as_array().unwrap().len();
+    let told = records(&hub, "audit/node", made).await;
+    assert_eq!(told.len(), made);
+}
+
+#[tokio::test]
+async fn a_deed_that_is_done_while_the_node_stops_is_recorded() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let hub = guarded().await;
+    let (address, bearer) = (hub.address(), format!("Bearer {}", secret(1).reveal()));
+    let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "PUT /v1/streams/late HTTP/1.1\r\nhost: {address}\r\nauthorization: {bearer}\r\n\
+         content-type: application/json\r\ncontent-length: 15\r\n\r\n"
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let stopped = tokio::spawn(hub.stop());
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    client.write_all(b"{\"maxCount\": 9}").await.unwrap();
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 201");
+    drop(client);
+    let hub = Running::over(stopped.await.unwrap(), Level::Os).await;
+    let told = records(&hub, "audit/node", 1).await;
+    assert_eq!(
+        (told[0]["deed"].as_str(), told[0]["on"].as_str()),
+        (Some("made a stream"), Some("late"))
+    );
 }
 
 #[tokio::test]

@@ -109,7 +109,8 @@ impl StreamHub {
     /// come, in the place of one of the same pattern.
     ///
     /// # Errors
-    /// [`Error::RuleTie`], [`Error::TooMany`] and failures of the store; all is as it was then.
+    /// [`Error::RuleTie`], [`Error::TooMany`], [`Error::ShareTaken`] and failures of the store; all
+    /// is as it was then.
     pub async fn set_rule(
         &self,
         pattern: Pattern,

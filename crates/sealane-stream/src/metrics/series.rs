@@ -210,8 +210,13 @@ pub(crate) fn figures(registry: &StreamRegistry) -> SeriesFigures {
         }
     }
     figures.streams.push(other);
-    // The furthest behind first. The others are summed.
-    placeless.sort_by_cached_key(|(stream, entry)| Reverse(unfinished(stream, entry)));
+    // Those left with messages and no member come first, and then the furthest behind: a busy
+    // consumer's backlog must not hide a dead one's. The others are summed.
+    placeless.sort_by_cached_key(|(stream, entry)| {
+        let unfinished = unfinished(stream, entry);
+        let is_left = unfinished > 0 && entry.members.lock().is_empty();
+        Reverse((is_left, unfinished))
+    });
     for (at, (stream, entry)) in placeless.iter().enumerate() {
         if at < MAX_METRIC_BEHIND && unfinished(stream, entry) > 0 {
             let mut own = ConsumerFigures::default();

@@ -6,7 +6,7 @@ use sealane_message::{System, Topic};
 
 use crate::limits::{
     MAX_DELAYED, MAX_GROUP_STREAMS, MAX_HUB_CONSUMERS, MAX_HUB_IN_FLIGHT, MAX_IDEMPOTENCY_KEYS,
-    MAX_MESSAGE_KEYS, MAX_SESSIONS, MAX_STREAMS, SHARE_PARTS,
+    MAX_MESSAGE_KEYS, MAX_RULES, MAX_SESSIONS, MAX_STREAMS, SHARE_PARTS,
 };
 
 /// The kinds of things that an owner has a share of.
@@ -144,6 +144,11 @@ impl ShareRules {
     pub fn limit(&self, owner: &str, kind: ShareKind) -> u64 {
         let own = self.own.get(owner).and_then(|own| own.of(kind));
         own.unwrap_or_else(|| Self::default_limit(self.tokens, kind))
+    }
+
+    /// The rules of retention that one maker may make: an only one has all.
+    pub(crate) fn rules_of_a_maker(&self) -> usize {
+        if self.tokens > 1 { MAX_RULES / SHARE_PARTS as usize } else { MAX_RULES }
     }
 
     /// The share of an owner for which none was chosen, where there are so many tokens: an only

@@ -59,7 +59,10 @@ impl CommitPlan {
         let RuleCommand { deed, reply } = command;
         let rules = planner.registry.rules();
         let result = match &deed {
-            RuleDeed::Set(rule) => rules.check(&rule.pattern),
+            RuleDeed::Set(rule) => rules.check(&rule.pattern).and_then(|()| {
+                let share = planner.registry.shares.rules_of_a_maker();
+                rules.check_share(&rule.pattern, &rule.maker, share)
+            }),
             RuleDeed::Remove(pattern) if rules.has(pattern) => Ok(()),
             RuleDeed::Remove(pattern) => Err(CommandRefusal::UnknownRule(pattern.to_string())),
         };

@@ -87,6 +87,34 @@ fn a_verb_acts_on_the_folder_that_is_named_or_is_the_hubs() {
     assert!(listed.status.success(), "{listed:?}");
 }
 
+/// A variable that names one node's folder and one that names another's hub are two nodes, and so
+/// is a folder on which no node has run.
+#[test]
+fn only_a_flag_goes_unasked() {
+    let (production, home) = used();
+    let (folder, address) = (default_folder(home.path()), production.address.clone());
+    let empty = home.path().join("empty");
+    let by_variable = |data: &Path, args: &[&str]| {
+        let mut verb = sealane(home.path());
+        verb.env("SEALANE_SERVER", &address).env("SEALANE_DATA", data);
+        verb.args(args).output().unwrap()
+    };
+    assert!(run(home.path(), &["context", "use", "--none"]).status.success());
+    refused(&by_variable(&folder, &["token", "ls"]));
+    refused(&by_variable(&empty, &["token", "ls"]));
+    // The variable outranks the context, and is asked all the same.
+    assert!(run(home.path(), &["context", "use", "prod"]).status.success());
+    let listed = sealane(home.path()).env("SEALANE_DATA", &folder).args(["token", "ls"]).output();
+    refused(&listed.unwrap());
+    let folder = folder.display().to_string();
+    assert!(run(home.path(), &["token", "ls", "--data", &folder]).status.success());
+    // A store may be made anew beside the hub that runs.
+    let copy = home.path().join("copy").display().to_string();
+    let data = production.home().join("data").display().to_string();
+    assert!(run(home.path(), &["backup", &copy, "--data", &data]).status.success());
+    assert!(by_variable(&empty, &["restore", &copy]).status.success());
+}
+
 #[test]
 fn the_doctor_is_bad_when_hub_and_folder_are_two_nodes() {
     let (production, home) = used();

@@ -1,5 +1,6 @@
 //! The first questions of somebody on call: what stands, who did that, what is kept for how long.
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use sealane::Value;
@@ -71,6 +72,9 @@ fn a_rule_bounds_streams_that_are_there_and_those_that_come() {
         "{said}"
     );
     assert_eq!(node.command(&["stream", "set", "a/**"]).output().unwrap().status.code(), Some(2));
+    // A bound that is not named stays.
+    let said = node.run(&["stream", "set", "fleet/**", "--max-count", "9"]);
+    assert!(said.starts_with("fleet/**: max age 7 days, max count 9; "), "{said}");
     let listed = node.run(&["stream", "rules"]);
     assert!(listed.contains("fleet/**") && listed.contains("(default)"), "{listed}");
     node.run(&["stream", "unset", "fleet/**"]);
@@ -94,6 +98,7 @@ fn a_pattern_is_removed_by_yes_alone() {
     assert_eq!(node.run(&["ls"]).lines().count(), 2, "the head and fleet/new");
     let none = node.command(&["stream", "rm", "fleet/old/**", "--yes"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("[SL-CLI-33]"));
 }
 
 #[test]
@@ -125,6 +130,16 @@ fn the_audit_names_who_did_it() {
         std::thread::sleep(Duration::from_millis(50));
     };
     assert!(told.contains("ops at 127.0.0.1 removed a stream a"), "{told}");
+    // Refusals stand in another stream, and are shown among the rest.
+    assert!(!run(&watch, &["stream", "rm", "b", "--yes"]).status.success());
+    let refused = loop {
+        let told = String::from_utf8(run(&watch, &["audit"]).stdout).unwrap();
+        if told.contains("was refused") || std::time::Instant::now() > deadline {
+            break told;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(refused.contains("watch at 127.0.0.1 was refused b (Forbidden"), "{refused}");
     assert_eq!(run(&ops, &["audit"]).status.code(), Some(4), "it may not observe");
 }
 
@@ -139,6 +154,28 @@ fn a_hub_says_how_it_is() {
     }
     node.terminate();
     assert_eq!(node.command(&["status"]).output().unwrap().status.code(), Some(3));
+}
+
+/// A hub that stores nothing answers, and the verb fails with its cause.
+#[test]
+fn a_hub_that_takes_no_messages_is_not_well() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let served = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut head = [0; 4096];
+        let _ = client.read(&mut head).unwrap();
+        let body = r#"{"ok":false,"version":"0.1.0","status":"storage","cause":"no room","level":"os","streams":1}"#;
+        let length = body.len();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+        write!(client, "{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    });
+    let home = tempfile::tempdir().unwrap();
+    let output = sealane(home.path()).args(["status", "--server", &address]).output().unwrap();
+    served.join().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("no room") && said.contains("[SL-CLI-31]"), "{said}");
+    assert_eq!(output.status.code(), Some(5), "{said}");
 }
 
 #[test]

@@ -17,6 +17,11 @@ use crate::store::{StoreNext, StreamRow, StreamSettings};
 use crate::stream::StreamEntry;
 use crate::writer::command::CommandRefusal;
 
+/// Whether a stream is the hub's own, which writes without a group's keys.
+fn is_open(topic: &Topic) -> bool {
+    matches!(topic.system(), Some(System::Dead | System::Audit))
+}
+
 /// Streams that come, change and go by a commit.
 #[derive(Default)]
 pub(in crate::writer) struct StreamPlan {
@@ -87,7 +92,7 @@ impl StreamPlan {
         now_ms: u64,
         owner: Arc<str>,
     ) -> Result<Arc<StreamEntry>, CommandRefusal> {
-        if let Some(asked) = sealed.filter(|_| topic.system() == Some(System::Dead)) {
+        if let Some(asked) = sealed.filter(|_| is_open(topic)) {
             return Err(CommandRefusal::SealMismatch { stream: None, asked });
         }
         // Streams of this same commit count: a burst of first messages would pass the limit
