@@ -36,6 +36,11 @@ impl CheckpointLog {
         self.store_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// The size that the database keeps.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        self.store_bytes.load(Ordering::Relaxed)
+    }
+
     /// Whether a line may be said of the store, which is then said: on a full disk each line takes
     /// room, and the same is found many times a second.
     pub(crate) fn may_say(&self) -> bool {
@@ -67,7 +72,7 @@ impl LogCheckpointer {
         let connection = Connection::open(folder.join("streams.db"))?;
         // By itself SQLite would copy within a commit, and hold up all clients of that commit.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        keep_blocks(&connection, log.store_bytes.load(Ordering::Relaxed))?;
+        keep_blocks(&connection, log.store_bytes())?;
         Ok(Self { connection })
     }
 
@@ -89,14 +94,14 @@ impl LogCheckpointer {
             }
         }
         // The last connection that closes cuts the file once more.
-        if let Err(fault) = set_chunk(&self.connection, log.store_bytes.load(Ordering::Relaxed)) {
+        if let Err(fault) = set_chunk(&self.connection, log.store_bytes()) {
             tracing::warn!(error = %Error::from(fault), "the database may lose its reserve");
         }
     }
 
     fn copy(&self, log: &CheckpointLog) -> Result<(), StoreFault> {
         // A connection that has copied the whole log cuts the database, and not below this.
-        set_chunk(&self.connection, log.store_bytes.load(Ordering::Relaxed))?;
+        set_chunk(&self.connection, log.store_bytes())?;
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct DiskRoom {
     low_pages: u64,
     /// Whether the file system can set blocks aside.
     is_kept: bool,
+    /// As on a file system whose files own nothing that was not written.
+    #[cfg(test)]
+    is_hollow: bool,
 }
 
 impl DiskRoom {
@@ -70,6 +73,8 @@ impl DiskRoom {
             free_pages: 0,
             low_pages: 0,
             is_kept: true,
+            #[cfg(test)]
+            is_hollow: false,
         };
         match room.fill_log() {
             // A full disk is no reason not to open a store: what is stored can be read and removed.
@@ -152,7 +157,13 @@ impl DiskRoom {
                 break;
             }
             match self.reach(chunks(end).1) {
-                Ok(()) => self.owned_bytes = self.measure(),
+                Ok(()) => {
+                    self.owned_bytes = self.measure();
+                    // Such as ZFS, which takes blocks when they are written, and others by then.
+                    if self.owned_bytes == 0 {
+                        self.give_up(&"it took no blocks of the disk");
+                    }
+                }
                 Err(error) => self.note(&error),
             }
         }
@@ -160,6 +171,10 @@ impl DiskRoom {
             let size = self.store.metadata().map_or(0, |found| found.len());
             set_chunk(connection, size)?;
             log.set_store_bytes(size);
+        } else {
+            // SQLite would cut the file to whole chunks, as large as the file was when it opened.
+            set_chunk(connection, 0)?;
+            log.set_store_bytes(0);
         }
         let left = self.owned_bytes.saturating_sub(used) / page;
         self.low_pages = left / 2;
@@ -168,6 +183,10 @@ impl DiskRoom {
 
     /// The file's size, if it owns blocks for all of it; else nothing is certain.
     fn measure(&self) -> u64 {
+        #[cfg(test)]
+        if self.is_hollow {
+            return 0;
+        }
         let Ok(found) = self.store.metadata() else { return 0 };
         let is_whole = found.blocks().saturating_mul(BLOCK_BYTES) >= found.len();
         if is_whole { found.len() } else { 0 }
@@ -183,10 +202,14 @@ impl DiskRoom {
 
     fn note(&mut self, error: &io::Error) {
         if error.kind() != io::ErrorKind::StorageFull && self.is_kept {
-            // Without it a full disk is only noticed when a commit fails.
-            tracing::info!(%error, "this file system sets no room aside");
-            self.is_kept = false;
+            self.give_up(error);
         }
+    }
+
+    /// Sets nothing aside from now on. A full disk is then only noticed when a commit fails.
+    fn give_up(&mut self, error: &dyn std::fmt::Display) {
+        tracing::info!(%error, "this file system sets no room aside");
+        self.is_kept = false;
     }
 }
 
@@ -215,6 +238,29 @@ fn chunks(bytes: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::schema::open;
+
+    /// ZFS takes the call and no blocks. An empty disk must not look full by that.
+    #[test]
+    fn where_nothing_is_set_aside_messages_are_taken_and_the_file_ends_with_its_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = open(folder.path(), 7_000).unwrap();
+        let log = CheckpointLog::default();
+        let mut room = DiskRoom::open(folder.path(), &opened.connection, &log).unwrap();
+        room.is_hollow = true;
+        room.free_pages = 0;
+        assert_eq!(room.take(&opened.connection, &log, 1 << 20), Ok(()));
+        assert!(!room.is_kept);
+        assert_eq!(log.store_bytes(), 0);
+        let ask = |pragma| {
+            opened.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap()
+        };
+        opened.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        opened.connection.execute("INSERT INTO meta VALUES ('x', 1)", []).unwrap();
+        opened.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        let size = std::fs::metadata(folder.path().join("streams.db")).unwrap().len();
+        assert_eq!(size, (ask("page_count") * PAGE_BYTES) as u64);
+    }
 
     #[test]
     fn chunks_end_where_the_file_does_and_none_is_too_long_for_sqlite() {
