@@ -2,8 +2,8 @@
 //! itself only ever has a little left to copy.
 
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::Error;
 use crate::limits::{CHECKPOINT_LOOK_MS, STORE_NOTICE_MS};
-use crate::store::{StoreFault, keep_blocks, set_chunk};
+use crate::store::{FolderLock, StoreFault, keep_blocks, set_chunk};
 
 /// The log is copied each time it has grown by so much.
 const COPY_EVERY_BYTES: u64 = 8 << 20;
@@ -65,15 +65,21 @@ impl CheckpointLog {
 
 pub(crate) struct LogCheckpointer {
     connection: Connection,
+    /// Behind the connection, which closes first: no other hub comes while the log is copied.
+    _lock: Arc<FolderLock>,
 }
 
 impl LogCheckpointer {
-    pub(crate) fn new(folder: &Path, log: &CheckpointLog) -> Result<Self, StoreFault> {
+    pub(crate) fn new(
+        folder: &Path,
+        lock: Arc<FolderLock>,
+        log: &CheckpointLog,
+    ) -> Result<Self, StoreFault> {
         let connection = Connection::open(folder.join("streams.db"))?;
         // By itself SQLite would copy within a commit, and hold up all clients of that commit.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         keep_blocks(&connection, log.store_bytes())?;
-        Ok(Self { connection })
+        Ok(Self { connection, _lock: lock })
     }
 
     /// Works until `closing`.

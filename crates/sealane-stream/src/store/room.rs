@@ -1,14 +1,15 @@
 //! Room on the disk that is kept aside, so that what frees room always has some.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::{Connection, FileControl};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::{PAGE_BYTES, StoreFault};
+use super::{FolderLock, PAGE_BYTES, StoreFault};
 use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_LOG_BYTES, MAX_STORE_CHUNK_BYTES, MIN_KEPT_ASIDE_BYTES};
 
@@ -32,8 +33,8 @@ const BLOCK_BYTES: u64 = 512;
 /// the end of a file are given back by that. The blocks therefore lie within the file's size, and
 /// SQLite cuts to whole chunks of a size that ends exactly there.
 pub(crate) struct DiskRoom {
-    /// Held as long as SQLite has the file open: closing it would drop SQLite's locks.
-    store: File,
+    /// The folder is another hub's to take when the last write is done. Has the database's file.
+    lock: Arc<FolderLock>,
     log: PathBuf,
     /// The bytes kept aside for the log, and again for the database.
     kept_bytes: u64,
@@ -54,19 +55,18 @@ impl DiskRoom {
     /// Sets room aside in `folder`, as far as there is any.
     pub(crate) fn open(
         folder: &Path,
+        lock: Arc<FolderLock>,
         connection: &Connection,
         log: &CheckpointLog,
     ) -> Result<Self, StoreFault> {
         let failed =
             |cause: io::Error| StoreFault::Failed(format!("{}: {cause}", folder.display()));
-        let path = folder.join("streams.db");
-        let store = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-        let disk = rustix::fs::fstatvfs(&store).map_err(|cause| failed(cause.into()))?;
+        let disk = rustix::fs::fstatvfs(&lock.store).map_err(|cause| failed(cause.into()))?;
         // A small disk cannot spare the whole bound of the log.
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / KEPT_SHARE;
         let kept_bytes = share.clamp(MIN_KEPT_ASIDE_BYTES, MAX_LOG_BYTES);
         let mut room = Self {
-            store,
+            lock,
             log: folder.join("streams.db-wal"),
             kept_bytes,
             owned_bytes: 0,
@@ -168,7 +168,7 @@ impl DiskRoom {
             }
         }
         if self.is_kept {
-            let size = self.store.metadata().map_or(0, |found| found.len());
+            let size = self.lock.store.metadata().map_or(0, |found| found.len());
             set_chunk(connection, size)?;
             log.set_store_bytes(size);
         } else {
@@ -187,7 +187,7 @@ impl DiskRoom {
         if self.is_hollow {
             return 0;
         }
-        let Ok(found) = self.store.metadata() else { return 0 };
+        let Ok(found) = self.lock.store.metadata() else { return 0 };
         let is_whole = found.blocks().saturating_mul(BLOCK_BYTES) >= found.len();
         if is_whole { found.len() } else { 0 }
     }
@@ -197,7 +197,7 @@ impl DiskRoom {
         // The file is looked at from where it is known to own everything: a walk over a large file
         // takes a while on some file systems.
         let from = self.owned_bytes;
-        Ok(fallocate(&self.store, FallocateFlags::empty(), from, end.saturating_sub(from))?)
+        Ok(fallocate(&self.lock.store, FallocateFlags::empty(), from, end.saturating_sub(from))?)
     }
 
     fn note(&mut self, error: &io::Error) {
@@ -246,7 +246,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let opened = open(folder.path(), 7_000).unwrap();
         let log = CheckpointLog::default();
-        let mut room = DiskRoom::open(folder.path(), &opened.connection, &log).unwrap();
+        let mut room =
+            DiskRoom::open(folder.path(), opened.lock.clone(), &opened.connection, &log).unwrap();
         room.is_hollow = true;
         room.free_pages = 0;
         assert_eq!(room.take(&opened.connection, &log, 1 << 20), Ok(()));

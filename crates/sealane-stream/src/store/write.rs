@@ -25,8 +25,6 @@ pub(crate) struct StoreWrites {
     room: DiskRoom,
     /// The rows of the opening, until they stand.
     opening: Option<OpeningRows>,
-    /// The folder is another hub's to take when the last write is done.
-    _lock: FolderLock,
     #[cfg(test)]
     pub(crate) trouble: super::trouble::PlannedTrouble,
 }
@@ -147,7 +145,7 @@ pub(crate) struct ExpiredBlocks {
 impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
-        lock: FolderLock,
+        lock: Arc<FolderLock>,
         opening: Option<OpeningRows>,
         folder: &Path,
         log: &CheckpointLog,
@@ -162,7 +160,7 @@ impl StoreWrites {
         }))?;
         // The log is this connection's as long as the transaction lasts.
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let room = DiskRoom::open(folder, &connection, log);
+        let room = DiskRoom::open(folder, lock, &connection, log);
         connection.execute_batch("ROLLBACK")?;
         let room = room?;
         // A log that a long reader has made longer is cut to its bound when it begins anew.
@@ -174,7 +172,6 @@ impl StoreWrites {
             log_pages,
             room,
             opening,
-            _lock: lock,
             #[cfg(test)]
             trouble: Default::default(),
         })
