@@ -22,7 +22,7 @@ pub(super) struct ClockWatch {
     calm_since_ms: u64,
     /// The time of day at the start or behind the last step.
     since_ms: u64,
-    /// What the clock said behind the first step ahead since it was calm.
+    /// The time of day behind the first step ahead since it was calm.
     first_ahead_ms: Option<u64>,
     /// The last step back: what the clock said before it, and since when it had said so.
     set_back: Option<(u64, u64)>,
@@ -180,7 +180,7 @@ impl ClockWatch {
         let step = ClockStep { since_ms, until_ms: before_ms, shown_ms: day_ms };
         self.restamps.push(RowRestamp::of_step(&step));
         if is_set {
-            // What an earlier time in 1970 says of later moments stays true.
+            // An earlier step stays true of what this time in 1970 has not reached.
             let earlier = self.ages.steps.iter_mut().filter(|other| is_from_reset(other));
             earlier.for_each(|other| other.since_ms = other.since_ms.max(before_ms + 1));
             self.ages.steps.retain(|other| other.since_ms <= other.until_ms);
