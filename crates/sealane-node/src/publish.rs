@@ -365,10 +365,11 @@ impl PublishConnection {
 /// The places of items in a frame whose stream and number an earlier item of the frame has. What
 /// is repeated for want of an answer comes on a new connection, and never twice in a frame.
 fn find_twice(asked: &[PublishAsked<'_>]) -> Vec<usize> {
-    // Numbers of a stream ascend in a frame, so that the sorted look is almost never needed.
+    // Most frames are of one stream, whose numbers ascend. Of several streams each one is looked
+    // at, since items of another may stand between two that are the same.
     let ascends = |pair: &[PublishAsked<'_>]| match pair {
         [first, next] => first.to == next.to && first.n < next.n,
-        _ => true,
+        _ => false,
     };
     if asked.windows(2).all(ascends) {
         return Vec::new();
@@ -384,4 +385,23 @@ fn numbered_twice() -> Error {
 
 thread_local! {
     static SCRATCH: RefCell<Transcoder> = RefCell::new(Transcoder::new());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_comes_twice_is_found_where_another_stream_stands_between() {
+        let twice = |items: &[(&'static str, u64)]| {
+            let asked = |(to, n): &(&'static str, u64)| {
+                let (to, item) = ((*to).into(), Err(Error::Draining));
+                PublishAsked { to, n: *n, bytes: 0, item }
+            };
+            find_twice(&items.iter().map(asked).collect::<Vec<_>>())
+        };
+        assert_eq!(twice(&[("a", 1), ("b", 1), ("a", 1)]), [2]);
+        assert_eq!(twice(&[("a", 1), ("a", 1), ("a", 2)]), [1]);
+        assert_eq!(twice(&[("a", 1), ("a", 2), ("b", 2), ("a", 3)]), [0_usize; 0]);
+    }
 }

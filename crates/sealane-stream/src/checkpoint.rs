@@ -2,8 +2,8 @@
 //! itself only ever has a little left to copy.
 
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use crate::Error;
 use crate::limits::{CHECKPOINT_LOOK_MS, STORE_NOTICE_MS};
-use crate::store::{StoreFault, keep_blocks, set_chunk};
+use crate::store::{FolderLock, StoreFault, keep_blocks, set_chunk};
 
 /// The log is copied each time it has grown by so much.
 const COPY_EVERY_BYTES: u64 = 8 << 20;
@@ -34,6 +34,11 @@ impl CheckpointLog {
     /// Notes the size that the database keeps.
     pub(crate) fn set_store_bytes(&self, bytes: u64) {
         self.store_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The size that the database keeps.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        self.store_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether a line may be said of the store, which is then said: on a full disk each line takes
@@ -60,15 +65,21 @@ impl CheckpointLog {
 
 pub(crate) struct LogCheckpointer {
     connection: Connection,
+    /// Behind the connection, which closes first: no other hub comes while the log is copied.
+    _lock: Arc<FolderLock>,
 }
 
 impl LogCheckpointer {
-    pub(crate) fn new(folder: &Path, log: &CheckpointLog) -> Result<Self, StoreFault> {
+    pub(crate) fn new(
+        folder: &Path,
+        lock: Arc<FolderLock>,
+        log: &CheckpointLog,
+    ) -> Result<Self, StoreFault> {
         let connection = Connection::open(folder.join("streams.db"))?;
         // By itself SQLite would copy within a commit, and hold up all clients of that commit.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        keep_blocks(&connection, log.store_bytes.load(Ordering::Relaxed))?;
-        Ok(Self { connection })
+        keep_blocks(&connection, log.store_bytes())?;
+        Ok(Self { connection, _lock: lock })
     }
 
     /// Works until `closing`.
@@ -89,14 +100,14 @@ impl LogCheckpointer {
             }
         }
         // The last connection that closes cuts the file once more.
-        if let Err(fault) = set_chunk(&self.connection, log.store_bytes.load(Ordering::Relaxed)) {
+        if let Err(fault) = set_chunk(&self.connection, log.store_bytes()) {
             tracing::warn!(error = %Error::from(fault), "the database may lose its reserve");
         }
     }
 
     fn copy(&self, log: &CheckpointLog) -> Result<(), StoreFault> {
         // A connection that has copied the whole log cuts the database, and not below this.
-        set_chunk(&self.connection, log.store_bytes.load(Ordering::Relaxed))?;
+        set_chunk(&self.connection, log.store_bytes())?;
         Ok(self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 }

@@ -131,7 +131,7 @@ impl StreamHub {
         // threads.
         let opened = store::open(&config.folder, clock.day_ms())?;
         let (sender, receiver) = std::sync::mpsc::channel();
-        let reads = StoreReads::new(config.folder.clone());
+        let reads = StoreReads::new(config.folder.clone(), opened.lock.clone());
         let (level, retention) = (config.level, config.retention);
         let defaults = StreamSettings { level, retention, own_bounds: OwnBounds::default() };
         let is_bounded = !defaults.retention.keeps_all();
@@ -141,7 +141,7 @@ impl StreamHub {
         registry.begin();
         let writes = StoreWrites::new(
             opened.connection,
-            opened.lock,
+            opened.lock.clone(),
             opened.opening,
             &config.folder,
             &registry.log,
@@ -161,8 +161,8 @@ impl StreamHub {
         let closing = Arc::new(AtomicBool::new(false));
         let watched = registry.clone();
         let (clocked, stop) = (registry.clone(), closing.clone());
-        let (copier, until) =
-            (checkpoint::LogCheckpointer::new(&config.folder, &registry.log)?, closing.clone());
+        let copier = checkpoint::LogCheckpointer::new(&config.folder, opened.lock, &registry.log)?;
+        let until = closing.clone();
         let threads = vec![
             spawn("sealane-writer", move || writer.run())?,
             spawn("sealane-clock", move || tick(&clocked, &stop))?,
@@ -506,6 +506,8 @@ impl StreamHub {
                 return Err(Error::StorageFailed("a thread of the hub panicked".into()));
             }
         }
+        // A writer that failed has not come as far as this.
+        self.registry.reads.close();
         answer.try_recv().unwrap_or(Err(Error::StorageFailed("the writer ended early".into())))
     }
 

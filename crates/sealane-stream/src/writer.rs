@@ -427,7 +427,12 @@ impl StoreWriter {
         self.writes.trouble.note_commit(&commit);
         // The next commit begins the log anew, so that little of it is read at the next opening.
         self.writes.set_patient(false);
-        self.writes.checkpoint(true)?;
+        {
+            let _copying = self.registry.log.copying.lock();
+            self.writes.checkpoint(true)?;
+        }
+        // The last one who closes the store copies the log. Readers would leave it to nobody.
+        self.registry.reads.close();
         // Closing takes away the mark `running`. If it stayed, the next start would give `memory`
         // streams a new generation.
         self.writes.close()

@@ -40,14 +40,17 @@ pub fn backup(folder: &Path, to: &Path) -> Result<StoreBackup, Error> {
         return Err(no_store(folder));
     }
     let (store, source) = (folder.join(STORE), open_for_reading(folder)?);
-    into_new(to, &store, |part| {
-        // SQLite fills an empty file, and keeps who may read it.
-        private(part)?;
-        let path = part.to_str().ok_or_else(|| failed(part, "the path is not UTF-8"))?;
-        // `VACUUM INTO` reads one snapshot in WAL mode, so that the hub goes on writing.
-        let copied = source.execute("VACUUM INTO ?1", [path]);
-        copied.map(|_| ()).map_err(|error| unreadable(&store, error))
-    })
+    into_new(to, &store, |part| copy_all(&source, &store, part))
+}
+
+/// Copies what is in the file of `store` and in the log beside it.
+fn copy_all(source: &Connection, store: &Path, part: &Path) -> Result<(), Error> {
+    // SQLite fills an empty file, and keeps who may read it.
+    private(part)?;
+    let path = part.to_str().ok_or_else(|| failed(part, "the path is not UTF-8"))?;
+    // `VACUUM INTO` reads one snapshot in WAL mode, so that a hub goes on writing.
+    let copied = source.execute("VACUUM INTO ?1", [path]);
+    copied.map(|_| ()).map_err(|error| unreadable(store, error))
 }
 
 /// Makes a store in `folder`, which must have none, from a copy in `from`, which stays.
@@ -63,27 +66,34 @@ pub fn restore(from: &Path, folder: &Path) -> Result<StoreBackup, Error> {
     }
     let has_log = copy.with_extension("db-wal").exists();
     into_new(folder, &copy, |part| {
+        // A log beside the file may hold commits that the file lacks, and the mark of a hub that
+        // was killed too. SQLite sees both, and a copy of the file alone would lose them.
+        if has_log {
+            let source = open_for_reading(from)?;
+            closed(&source, from, &copy)?;
+            copy_all(&source, &copy, part)?;
+            // A hub may have come since.
+            return closed(&Connection::open(part).map_err(StoreFault::from)?, from, &copy);
+        }
         let mut to = private(part)?;
         let copied = File::open(&copy).and_then(|mut from| io::copy(&mut from, &mut to));
-        copied.map_err(|cause| file_failed(&copy, &cause))?;
-        // A log beside the file may hold commits that the file lacks. A copy without it would lose
-        // them in silence.
-        if has_log && !was_closed(part)? {
-            let cause = "this is a store that a hub uses, no backup";
-            return Err(Error::NoStore(said(from, cause)));
-        }
-        Ok(())
+        copied.map(|_| ()).map_err(|cause| file_failed(&copy, &cause))
     })
 }
 
-/// Whether the copy of a store's file is all of the store: the last commit of a hub takes the mark
-/// `running` away, and the file has it only if it has all commits before.
-fn was_closed(part: &Path) -> Result<bool, Error> {
-    let connection = Connection::open(part).map_err(StoreFault::from)?;
-    known(&connection, part)?;
+/// Refuses a store that a hub uses or was killed on: the last commit of a hub takes the mark
+/// `running` away.
+fn closed(store: &Connection, from: &Path, path: &Path) -> Result<(), Error> {
+    known(store, path)?;
     let closed = "SELECT NOT EXISTS (SELECT 1 FROM meta WHERE name = 'running')";
-    let closed = connection.query_row(closed, [], |row| row.get(0));
-    closed.map_err(|error| unreadable(part, error))
+    let closed = store.query_row(closed, [], |row| row.get(0));
+    match closed.map_err(|error| unreadable(path, error))? {
+        true => Ok(()),
+        false => {
+            let cause = "this is a store that a hub uses, no backup";
+            Err(Error::NoStore(said(from, cause)))
+        }
+    }
 }
 
 /// The content of a store, once its pages and tables have been found whole. The checksums of single

@@ -64,13 +64,53 @@ impl StoreWrites {
              FROM idempotency WHERE time_ms BETWEEN ?1 AND ?2 ORDER BY time_ms LIMIT ?4)",
             params![from_ms as i64, until_ms as i64, to_ms as i64, rows_max as i64],
         )?;
-        // An hour that has begun by the right clock is none of the future.
-        let (from, until, to) = (from_ms.div_ceil(HOUR_MS), until_ms / HOUR_MS, to_ms / HOUR_MS);
+        // An hour that has begun by the right clock is none of the future. A clock that was behind
+        // has begun in the middle of an hour, whose sessions are all of it.
+        let is_ahead = until_ms == i64::MAX as u64;
+        let from = if is_ahead { from_ms.div_ceil(HOUR_MS) } else { from_ms / HOUR_MS };
+        let (until, to) = (until_ms / HOUR_MS, to_ms / HOUR_MS);
         let sessions = self.change(
             "UPDATE session SET hour = ?3 WHERE (stream, session) IN (SELECT stream, session
              FROM session WHERE hour BETWEEN ?1 AND ?2 AND hour <> ?3 ORDER BY hour LIMIT ?4)",
             params![from as i64, until as i64, to as i64, rows_max as i64],
         )?;
         Ok(keys.max(sessions))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::open;
+    use super::*;
+    use crate::checkpoint::CheckpointLog;
+
+    #[test]
+    fn sessions_of_the_hour_in_which_a_hub_starts_become_younger_with_a_step_ahead() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = open(folder.path(), 7_000).unwrap();
+        let log = CheckpointLog::default();
+        let writes =
+            StoreWrites::new(opened.connection, opened.lock, None, folder.path(), &log).unwrap();
+        for hour in [99, 100, 101] {
+            let row = "INSERT INTO session (stream, session, n, places, hour)
+                 VALUES (1, CAST(?1 AS BLOB), 1, x'', ?1)";
+            writes.run(row, [hour]).unwrap();
+        }
+        let hours = || -> Vec<u64> {
+            let mut query =
+                writes.connection.prepare("SELECT hour FROM session ORDER BY 1").unwrap();
+            let hours = query.query_map([], |row| row.get(0)).unwrap();
+            hours.collect::<Result<_, _>>().unwrap()
+        };
+        // The hub starts a quarter into hour 100, and an hour later the clock steps.
+        let since_ms = 100 * HOUR_MS + HOUR_MS / 4;
+        let (until_ms, shown_ms) = (since_ms + HOUR_MS, 500 * HOUR_MS);
+        let step = RowRestamp::of_step(&ClockStep { since_ms, until_ms, shown_ms });
+        let step = RowRestamp { rows_max: 10, ..step };
+        assert_eq!(writes.restamp(step).unwrap(), 2);
+        assert_eq!(hours(), [99, 500, 500]);
+        // The hour of now is none of the future.
+        let ahead = RowRestamp { rows_max: 10, ..RowRestamp::ahead_of(500 * HOUR_MS + 1) };
+        assert_eq!(writes.restamp(ahead).unwrap(), 0);
     }
 }

@@ -1,8 +1,9 @@
-//! The name of a store, which no copy of it shares.
+//! The name of a store, which no copy of its file shares.
 //!
-//! A copy that SQLite made carries `meta.copied`, and every other copy is another file: it has
-//! another inode, or the same number and another time of birth. Both are read when the store is
-//! opened. A file that was moved within its file system keeps its name.
+//! A copy that `backup` made carries `meta.copied`, and every other copy of the file is another
+//! file: it has another inode, or the same number and another time of birth. Both are read when the
+//! store is opened. A file that was moved within its file system keeps its name. So does one on a
+//! disk that was cloned block by block: nothing in the file system tells the two apart.
 
 use std::fmt;
 use std::path::Path;
@@ -15,7 +16,7 @@ use super::backup::{STORE, known, no_store};
 use super::schema::open_for_reading;
 use crate::Error;
 
-/// 16 random bytes, drawn when a store is made and when a copy of one is opened.
+/// 16 random bytes, drawn when a store is made and when a copy of its file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StoreId([u8; 16]);
 
@@ -37,24 +38,26 @@ pub fn store_id(folder: &Path) -> Result<Option<StoreId>, Error> {
     }
     let connection = open_for_reading(folder)?;
     known(&connection, &path)?;
-    Ok(StoreId::find(&connection, &file_mark(&path))?)
+    Ok(StoreId::find(&connection, file_mark(&path).as_deref())?)
 }
 
 impl StoreId {
     /// The id of a store that is just opened, and whether it is new, so that it is to be written.
     pub(super) fn of_opened(connection: &Connection, path: &Path) -> Result<OpenedId, StoreFault> {
         let file = file_mark(path);
-        if let Some(id) = Self::find(connection, &file)? {
+        if let Some(id) = Self::find(connection, file.as_deref())? {
             return Ok(OpenedId { id, new_file: None });
         }
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
             .map_err(|cause| StoreFault::Failed(format!("no random bytes: {cause}")))?;
-        Ok(OpenedId { id: Self(bytes), new_file: Some(file) })
+        Ok(OpenedId { id: Self(bytes), new_file: Some(file.unwrap_or_default()) })
     }
 
     /// The id that the store has, if it is still the file that the id was drawn for.
-    fn find(connection: &Connection, file: &str) -> Result<Option<Self>, StoreFault> {
+    fn find(connection: &Connection, file: Option<&str>) -> Result<Option<Self>, StoreFault> {
+        // A file that cannot be told from others may be a copy.
+        let Some(file) = file else { return Ok(None) };
         let id = "SELECT value FROM meta WHERE name = 'store_id'
              AND EXISTS (SELECT 1 FROM meta WHERE name = 'store_file' AND value = ?1)
              AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'copied')";
@@ -82,14 +85,14 @@ impl OpenedId {
 }
 
 /// Names a file: its inode, and when that came to be. The number of the device is no part of it,
-/// since it may be another after each boot.
-fn file_mark(path: &Path) -> String {
+/// since it may be another after each boot. None: the system does not say it.
+fn file_mark(path: &Path) -> Option<String> {
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let Ok(found) = statx(CWD, path, AtFlags::empty(), wanted) else { return String::new() };
+    let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
     // A file system that knows no time of birth says so by leaving the field out.
     let born = match StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME) {
         true => (found.stx_btime.tv_sec, found.stx_btime.tv_nsec),
         false => (0, 0),
     };
-    format!("{} {}.{:09}", found.stx_ino, born.0, born.1)
+    Some(format!("{} {}.{:09}", found.stx_ino, born.0, born.1))
 }

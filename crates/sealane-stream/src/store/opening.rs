@@ -83,8 +83,7 @@ impl OpeningRows {
         Ok(transaction.commit()?)
     }
 
-    /// Writes them within a transaction.
-    pub(super) fn add_to(&self, connection: &Connection) -> Result<(), StoreFault> {
+    fn add_to(&self, connection: &Connection) -> Result<(), StoreFault> {
         self.id.write(connection)?;
         if self.is_copy {
             connection.execute("DELETE FROM meta WHERE name = 'copied'", [])?;
@@ -114,4 +113,42 @@ fn boot_and_file(path: &Path) -> String {
         return format!("unknown at process {}", std::process::id());
     }
     format!("{} {} {}", boot.trim(), file.0, file.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::StoreWrites;
+    use super::super::schema::OpenedStore;
+    use super::super::schema::open;
+    use super::*;
+    use crate::checkpoint::CheckpointLog;
+
+    #[test]
+    fn the_rows_of_an_opening_stand_before_anything_is_added() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("streams.db");
+        let OpenedStore { connection, lock, mut streams, .. } = open(folder.path(), 7_000).unwrap();
+        // As a full disk leaves it: the rows are known, and do not stand.
+        connection.execute("DELETE FROM meta WHERE name = 'running'", []).unwrap();
+        let rows = OpeningRows::find(&connection, &path, &mut streams, 7_000).unwrap();
+        let log = CheckpointLog::default();
+        let mut writes =
+            StoreWrites::new(connection, lock, Some(rows), folder.path(), &log).unwrap();
+        let other = Connection::open(&path).unwrap();
+        let is_running = || {
+            let query = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'running')";
+            other.query_row(query, [], |row| row.get::<_, bool>(0)).unwrap()
+        };
+        writes.set_sync(false).unwrap();
+        writes.trouble.fail_at(1, StoreFault::Full, false);
+        assert_eq!(writes.begin(), Err(StoreFault::Full));
+        writes.rollback();
+        assert!(!is_running());
+        // `memory` messages are answered once this has succeeded, whatever becomes of the commit.
+        writes.begin().unwrap();
+        writes.rollback();
+        assert!(is_running());
+        let level = writes.connection.pragma_query_value(None, "synchronous", |row| row.get(0));
+        assert_eq!(level, Ok(1_i64), "what follows is synced as it was");
+    }
 }

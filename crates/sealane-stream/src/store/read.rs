@@ -1,24 +1,34 @@
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use rusqlite::{Connection, OptionalExtension, params};
 use sealane_message::Topic;
 use sealane_protocol::{DelayedMessage, DelayedPlace};
 
 use super::schema::open_for_reading;
-use super::{StoreFault, key, last_key, offset_of};
+use super::{FolderLock, StoreFault, key, last_key, offset_of};
 use crate::block::{BlockOffsets, StreamBlock, read_block};
 
 /// Connections for readers, as many as read at the same time.
 pub(crate) struct StoreReads {
     folder: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    /// Behind the connections, which close first. None: the hub has closed.
+    lock: RwLock<Option<Arc<FolderLock>>>,
 }
 
 impl StoreReads {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, idle: Mutex::new(Vec::new()) }
+    pub(crate) fn new(folder: PathBuf, lock: Arc<FolderLock>) -> Self {
+        Self { folder, idle: Mutex::new(Vec::new()), lock: RwLock::new(Some(lock)) }
+    }
+
+    /// Closes the connections, once those who read are done, and lets go of the folder. Blocks.
+    pub(crate) fn close(&self) {
+        let mut lock = self.lock.write();
+        self.idle.lock().clear();
+        *lock = None;
     }
 
     /// The block that holds `offset`, or the first one after it; `None` at the end. Blocks.
@@ -143,6 +153,8 @@ impl StoreReads {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, StoreFault>,
     ) -> Result<T, StoreFault> {
+        // The closing waits for those who read.
+        let lock = self.lock.read();
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -153,7 +165,7 @@ impl StoreReads {
         let mut idle = self.idle.lock();
         // A crowd of readers opens many connections. Keeping all would hold their files and caches
         // for ever.
-        if idle.len() < 8 {
+        if idle.len() < 8 && lock.is_some() {
             idle.push(connection);
         }
         result

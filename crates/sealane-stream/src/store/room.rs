@@ -1,14 +1,15 @@
 //! Room on the disk that is kept aside, so that what frees room always has some.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::{Connection, FileControl};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::{PAGE_BYTES, StoreFault};
+use super::{FolderLock, PAGE_BYTES, StoreFault};
 use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_LOG_BYTES, MAX_STORE_CHUNK_BYTES, MIN_KEPT_ASIDE_BYTES};
 
@@ -32,8 +33,8 @@ const BLOCK_BYTES: u64 = 512;
 /// the end of a file are given back by that. The blocks therefore lie within the file's size, and
 /// SQLite cuts to whole chunks of a size that ends exactly there.
 pub(crate) struct DiskRoom {
-    /// Held as long as SQLite has the file open: closing it would drop SQLite's locks.
-    store: File,
+    /// The folder is another hub's to take when the last write is done. Has the database's file.
+    lock: Arc<FolderLock>,
     log: PathBuf,
     /// The bytes kept aside for the log, and again for the database.
     kept_bytes: u64,
@@ -45,31 +46,35 @@ pub(crate) struct DiskRoom {
     low_pages: u64,
     /// Whether the file system can set blocks aside.
     is_kept: bool,
+    /// As on a file system whose files own nothing that was not written.
+    #[cfg(test)]
+    is_hollow: bool,
 }
 
 impl DiskRoom {
     /// Sets room aside in `folder`, as far as there is any.
     pub(crate) fn open(
         folder: &Path,
+        lock: Arc<FolderLock>,
         connection: &Connection,
         log: &CheckpointLog,
     ) -> Result<Self, StoreFault> {
         let failed =
             |cause: io::Error| StoreFault::Failed(format!("{}: {cause}", folder.display()));
-        let path = folder.join("streams.db");
-        let store = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-        let disk = rustix::fs::fstatvfs(&store).map_err(|cause| failed(cause.into()))?;
+        let disk = rustix::fs::fstatvfs(&lock.store).map_err(|cause| failed(cause.into()))?;
         // A small disk cannot spare the whole bound of the log.
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / KEPT_SHARE;
         let kept_bytes = share.clamp(MIN_KEPT_ASIDE_BYTES, MAX_LOG_BYTES);
         let mut room = Self {
-            store,
+            lock,
             log: folder.join("streams.db-wal"),
             kept_bytes,
             owned_bytes: 0,
             free_pages: 0,
             low_pages: 0,
             is_kept: true,
+            #[cfg(test)]
+            is_hollow: false,
         };
         match room.fill_log() {
             // A full disk is no reason not to open a store: what is stored can be read and removed.
@@ -152,14 +157,24 @@ impl DiskRoom {
                 break;
             }
             match self.reach(chunks(end).1) {
-                Ok(()) => self.owned_bytes = self.measure(),
+                Ok(()) => {
+                    self.owned_bytes = self.measure();
+                    // Such as ZFS, which takes blocks when they are written, and others by then.
+                    if self.owned_bytes == 0 {
+                        self.give_up(&"it took no blocks of the disk");
+                    }
+                }
                 Err(error) => self.note(&error),
             }
         }
         if self.is_kept {
-            let size = self.store.metadata().map_or(0, |found| found.len());
+            let size = self.lock.store.metadata().map_or(0, |found| found.len());
             set_chunk(connection, size)?;
             log.set_store_bytes(size);
+        } else {
+            // SQLite would cut the file to whole chunks, as large as the file was when it opened.
+            set_chunk(connection, 0)?;
+            log.set_store_bytes(0);
         }
         let left = self.owned_bytes.saturating_sub(used) / page;
         self.low_pages = left / 2;
@@ -168,7 +183,11 @@ impl DiskRoom {
 
     /// The file's size, if it owns blocks for all of it; else nothing is certain.
     fn measure(&self) -> u64 {
-        let Ok(found) = self.store.metadata() else { return 0 };
+        #[cfg(test)]
+        if self.is_hollow {
+            return 0;
+        }
+        let Ok(found) = self.lock.store.metadata() else { return 0 };
         let is_whole = found.blocks().saturating_mul(BLOCK_BYTES) >= found.len();
         if is_whole { found.len() } else { 0 }
     }
@@ -178,15 +197,19 @@ impl DiskRoom {
         // The file is looked at from where it is known to own everything: a walk over a large file
         // takes a while on some file systems.
         let from = self.owned_bytes;
-        Ok(fallocate(&self.store, FallocateFlags::empty(), from, end.saturating_sub(from))?)
+        Ok(fallocate(&self.lock.store, FallocateFlags::empty(), from, end.saturating_sub(from))?)
     }
 
     fn note(&mut self, error: &io::Error) {
         if error.kind() != io::ErrorKind::StorageFull && self.is_kept {
-            // Without it a full disk is only noticed when a commit fails.
-            tracing::info!(%error, "this file system sets no room aside");
-            self.is_kept = false;
+            self.give_up(error);
         }
+    }
+
+    /// Sets nothing aside from now on. A full disk is then only noticed when a commit fails.
+    fn give_up(&mut self, error: &dyn std::fmt::Display) {
+        tracing::info!(%error, "this file system sets no room aside");
+        self.is_kept = false;
     }
 }
 
@@ -215,6 +238,30 @@ fn chunks(bytes: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::schema::open;
+
+    /// ZFS takes the call and no blocks. An empty disk must not look full by that.
+    #[test]
+    fn where_nothing_is_set_aside_messages_are_taken_and_the_file_ends_with_its_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = open(folder.path(), 7_000).unwrap();
+        let log = CheckpointLog::default();
+        let mut room =
+            DiskRoom::open(folder.path(), opened.lock.clone(), &opened.connection, &log).unwrap();
+        room.is_hollow = true;
+        room.free_pages = 0;
+        assert_eq!(room.take(&opened.connection, &log, 1 << 20), Ok(()));
+        assert!(!room.is_kept);
+        assert_eq!(log.store_bytes(), 0);
+        let ask = |pragma| {
+            opened.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap()
+        };
+        opened.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        opened.connection.execute("INSERT INTO meta VALUES ('x', 1)", []).unwrap();
+        opened.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        let size = std::fs::metadata(folder.path().join("streams.db")).unwrap().len();
+        assert_eq!(size, (ask("page_count") * PAGE_BYTES) as u64);
+    }
 
     #[test]
     fn chunks_end_where_the_file_does_and_none_is_too_long_for_sqlite() {

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use sealane_frame::GroupTag;
@@ -92,10 +93,10 @@ CREATE INDEX idempotency_time ON idempotency (time_ms);
 pub(crate) struct OpenedStore {
     pub(crate) connection: Connection,
     /// Keeps others out of the folder for as long as it is held.
-    pub(crate) lock: FolderLock,
+    pub(crate) lock: Arc<FolderLock>,
     /// The store's own name, which no copy of it shares.
     pub(crate) id: StoreId,
-    /// The rows of the opening that found no room, for the first commit.
+    /// The rows of the opening that found no room, to be written before the first transaction.
     pub(crate) opening: Option<OpeningRows>,
     pub(crate) streams: Vec<StreamRow>,
     /// The rules of retention, by pattern.
@@ -105,8 +106,11 @@ pub(crate) struct OpenedStore {
     pub(crate) clock: (ClockMark, Vec<ClockStep>),
 }
 
-/// The locks that a hub holds of its folder.
+/// The locks that a hub holds of its folder: held by each who has the store open, until the last
+/// one has closed it.
 pub(crate) struct FolderLock {
+    /// Held as long as SQLite has the file open: closing it would drop SQLite's locks.
+    pub(super) store: File,
     _lock: File,
     _index: Option<HeldIndex>,
 }
@@ -184,8 +188,11 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     let connection = Connection::open(path)?;
     // The lock is taken before the first pragma, which would already change a store in use.
     let lock = lock(&connection, folder)?;
+    let store = std::fs::OpenOptions::new().read(true).write(true).open(path);
+    let store =
+        store.map_err(|cause| StoreFault::Failed(format!("{}: {cause}", path.display())))?;
     // Before SQLite looks at the log for the first time.
-    let lock = FolderLock { _lock: lock, _index: HeldIndex::hold(folder) };
+    let lock = Arc::new(FolderLock { store, _lock: lock, _index: HeldIndex::hold(folder) });
     // Before anything is copied: an opening that fails would else give the reserve away.
     let size = std::fs::metadata(path).map_or(0, |found| found.len());
     keep_blocks(&connection, size)?;
@@ -208,7 +215,7 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     let id = opening.id();
     let opening = match opening.write(&connection) {
         Ok(()) => None,
-        // A full disk is no reason not to open a store. The first commit writes them.
+        // A full disk is no reason not to open a store. They are written before the first commit.
         Err(StoreFault::Full) => Some(opening),
         Err(fault) => return Err(fault),
     };

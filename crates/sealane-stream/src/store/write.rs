@@ -23,10 +23,8 @@ pub(crate) struct StoreWrites {
     /// Pages of the write-ahead log, as the last commit left it.
     log_pages: Arc<AtomicU64>,
     room: DiskRoom,
-    /// The rows of the opening, until a commit has written them.
+    /// The rows of the opening, until they stand.
     opening: Option<OpeningRows>,
-    /// The folder is another hub's to take when the last write is done.
-    _lock: FolderLock,
     #[cfg(test)]
     pub(crate) trouble: super::trouble::PlannedTrouble,
 }
@@ -147,7 +145,7 @@ pub(crate) struct ExpiredBlocks {
 impl StoreWrites {
     pub(crate) fn new(
         mut connection: Connection,
-        lock: FolderLock,
+        lock: Arc<FolderLock>,
         opening: Option<OpeningRows>,
         folder: &Path,
         log: &CheckpointLog,
@@ -162,7 +160,7 @@ impl StoreWrites {
         }))?;
         // The log is this connection's as long as the transaction lasts.
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let room = DiskRoom::open(folder, &connection, log);
+        let room = DiskRoom::open(folder, lock, &connection, log);
         connection.execute_batch("ROLLBACK")?;
         let room = room?;
         // A log that a long reader has made longer is cut to its bound when it begins anew.
@@ -174,25 +172,42 @@ impl StoreWrites {
             log_pages,
             room,
             opening,
-            _lock: lock,
             #[cfg(test)]
             trouble: Default::default(),
         })
     }
 
-    pub(crate) fn begin(&self) -> Result<(), StoreFault> {
+    /// Begins a transaction.
+    pub(crate) fn begin(&mut self) -> Result<(), StoreFault> {
         #[cfg(test)]
         if let Some(pages) = self.trouble.take_pages() {
             self.connection.pragma_update(None, "max_page_count", pages)?;
         }
-        self.run("BEGIN IMMEDIATE", [])?;
-        // Nothing that a hub adds may stand without them: they say that it may have been killed.
-        self.opening.as_ref().map_or(Ok(()), |opening| opening.add_to(&self.connection))
+        self.write_opening()?;
+        self.run("BEGIN IMMEDIATE", [])
+    }
+
+    /// Writes the rows of an opening that found no room. `memory` messages are answered before
+    /// their commit, and a commit of the level `os` is not synced: neither may come before the rows
+    /// that say that the hub may have been killed.
+    fn write_opening(&mut self) -> Result<(), StoreFault> {
+        let Some(opening) = self.opening.take() else { return Ok(()) };
+        let was_synced = self.synced;
+        let written = self.set_sync(true).and_then(|()| {
+            #[cfg(test)]
+            self.trouble.statement()?;
+            opening.write(&self.connection)
+        });
+        if written.is_err() {
+            self.opening = Some(opening);
+        }
+        // Where this fails, the commit is synced more than it needs.
+        self.set_sync(was_synced)?;
+        written
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), StoreFault> {
         self.run("COMMIT", [])?;
-        self.opening = None;
         #[cfg(test)]
         self.trouble.committed(self.synced);
         Ok(())

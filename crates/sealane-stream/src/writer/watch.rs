@@ -22,6 +22,8 @@ pub(super) struct ClockWatch {
     calm_since_ms: u64,
     /// The time of day at the start or behind the last step.
     since_ms: u64,
+    /// The time of day behind the first step ahead since it was calm.
+    first_ahead_ms: Option<u64>,
     /// The last step back: what the clock said before it, and since when it had said so.
     set_back: Option<(u64, u64)>,
     ages: BlockAges,
@@ -46,8 +48,9 @@ impl BlockAges {
     /// When a block was stored by the clock of now. `stored_ms` is 0 where the time of its last
     /// message was not ahead of the clock.
     pub(super) fn stored_at(&self, last_ms: u64, stored_ms: u64, now_ms: u64) -> u64 {
-        let at = match (last_ms <= now_ms, stored_ms) {
-            (true, _) => last_ms,
+        let at = match (last_ms <= now_ms.saturating_add(CLOCK_STEP_MS), stored_ms) {
+            // A clock that went back by less than a step was never seen to be wrong.
+            (true, _) => last_ms.min(now_ms),
             // The clock of then may be wrong too, and then the steps below know it.
             (false, 1..) => stored_ms,
             (false, 0) => self.mark.right_ms.min(last_ms),
@@ -56,6 +59,11 @@ impl BlockAges {
         let later = self.steps.iter().filter(covers).map(|step| step.shown_ms - step.until_ms);
         at + later.max().unwrap_or(0)
     }
+}
+
+/// Whether a step is of a clock that began in 1970, as one without a battery does.
+fn is_from_reset(step: &ClockStep) -> bool {
+    step.until_ms < CLOCK_SENSE_MS
 }
 
 impl ClockWatch {
@@ -67,6 +75,7 @@ impl ClockWatch {
             steady_ms,
             calm_since_ms: steady_ms,
             since_ms: day_ms,
+            first_ahead_ms: None,
             set_back: None,
             ages: BlockAges { steps, mark: marked },
             marked,
@@ -79,7 +88,8 @@ impl ClockWatch {
             watch.steps_back(marked.seen_ms, day_ms);
         } else if (1..CLOCK_SENSE_MS).contains(&marked.seen_ms) && day_ms >= CLOCK_SENSE_MS {
             watch.since_ms = 0;
-            watch.steps_ahead(marked.seen_ms, day_ms);
+            // The mark is up to so old, and the hub may have stored something since.
+            watch.steps_ahead((marked.seen_ms + CLOCK_MARK_MS).min(day_ms), day_ms);
         }
         // A crash may have come before the rows of an earlier step were set right.
         let known = watch.ages.steps.iter().map(RowRestamp::of_step);
@@ -128,12 +138,27 @@ impl ClockWatch {
     /// The clock was ahead: it said `before_ms`, and now says `day_ms`.
     fn steps_back(&mut self, before_ms: u64, day_ms: u64) {
         tracing::warn!(back = ?Duration::from_millis(before_ms - day_ms), "the clock was set back");
+        self.first_ahead_ms = None;
+        let by_ms = before_ms - day_ms;
+        for step in self.ages.steps.iter_mut().filter(|step| is_from_reset(step)) {
+            // The clock was wrong before it was set, and was set too far. A clock that begins in
+            // 1970 again says nothing of it.
+            if step.shown_ms > day_ms && day_ms >= CLOCK_SENSE_MS {
+                step.shown_ms = step.shown_ms.saturating_sub(by_ms).max(step.until_ms);
+                self.new_steps = true;
+            }
+        }
         // A step ahead that is taken back was none.
-        let refuted = self.ages.steps.iter().filter(|step| step.shown_ms > day_ms);
+        let is_refuted = |step: &ClockStep| {
+            day_ms >= CLOCK_SENSE_MS && step.shown_ms > day_ms && !is_from_reset(step)
+        };
+        let refuted = self.ages.steps.iter().filter(|step| is_refuted(step));
         if let Some(first) = refuted.map(|step| step.since_ms).min() {
             self.since_ms = self.since_ms.min(first);
-            self.ages.steps.retain(|step| step.shown_ms <= day_ms);
-            self.restamps.retain(|restamp| restamp.to_ms <= day_ms);
+            self.ages.steps.retain(|step| !is_refuted(step));
+            let is_refuted =
+                |restamp: &RowRestamp| restamp.to_ms > day_ms && restamp.until_ms >= CLOCK_SENSE_MS;
+            self.restamps.retain(|restamp| !is_refuted(restamp));
             self.new_steps = true;
         } else {
             self.set_back = Some((before_ms, self.since_ms));
@@ -148,19 +173,44 @@ impl ClockWatch {
     /// The clock was behind: it said `before_ms`, and now says `day_ms`.
     fn steps_ahead(&mut self, before_ms: u64, day_ms: u64) {
         tracing::warn!(by = ?Duration::from_millis(day_ms - before_ms), "the clock was set ahead");
-        let step = ClockStep { since_ms: self.since_ms, until_ms: before_ms, shown_ms: day_ms };
+        self.go_on_ahead(day_ms - before_ms, day_ms);
+        let is_set = before_ms < CLOCK_SENSE_MS && day_ms >= CLOCK_SENSE_MS;
+        // A clock that begins in 1970 may have begun there before this start too.
+        let since_ms = if is_set { 0 } else { self.since_ms };
+        let step = ClockStep { since_ms, until_ms: before_ms, shown_ms: day_ms };
         self.restamps.push(RowRestamp::of_step(&step));
+        if is_set {
+            // An earlier step stays true of what this time in 1970 has not reached.
+            let earlier = self.ages.steps.iter_mut().filter(|other| is_from_reset(other));
+            earlier.for_each(|other| other.since_ms = other.since_ms.max(before_ms + 1));
+            self.ages.steps.retain(|other| other.since_ms <= other.until_ms);
+        }
         self.ages.steps.retain(|other| other.since_ms != step.since_ms);
         self.ages.steps.push(step);
         // The oldest step goes. What it was about ages by the time that it was stored with.
-        let more = self.ages.steps.len().saturating_sub(MAX_CLOCK_STEPS);
-        self.ages.steps.drain(..more);
+        while self.ages.steps.len() > MAX_CLOCK_STEPS {
+            // Without those from 1970 all that was stored there would go at once.
+            let other = self.ages.steps.iter().position(|step| !is_from_reset(step));
+            self.ages.steps.remove(other.unwrap_or(0));
+        }
         // The clock may be where it was before it was set back, and what came then is of the same
         // clock as what comes now.
         let returns = self.set_back.take_if(|(before_ms, _)| *before_ms <= day_ms);
         self.since_ms = returns.map_or(day_ms, |(_, since_ms)| since_ms);
         self.new_steps = true;
         self.is_disturbed();
+    }
+
+    /// Adds to the steps since the clock was calm, which did not reach as far as they should have.
+    fn go_on_ahead(&mut self, by_ms: u64, day_ms: u64) {
+        let was_calm = self.is_calm();
+        match self.first_ahead_ms.filter(|_| !was_calm) {
+            None => self.first_ahead_ms = Some(day_ms),
+            Some(first_ms) => {
+                let steps = self.ages.steps.iter_mut().filter(|step| step.shown_ms >= first_ms);
+                steps.for_each(|step| step.shown_ms += by_ms);
+            }
+        }
     }
 
     fn is_disturbed(&mut self) {
@@ -327,5 +377,105 @@ mod tests {
         // A later message under the stream's time ahead has its own.
         let stored = clock.day_ms();
         assert_eq!(watch.ages().stored_at(ahead, stored, stored + 5), stored);
+    }
+
+    /// A machine without a battery for its clock: time in 1970, and what a hub knows there.
+    struct ResetMachine {
+        clock: HubClock,
+        watch: ClockWatch,
+        real_ms: u64,
+    }
+
+    impl ResetMachine {
+        fn boot() -> Self {
+            let clock = HubClock::system();
+            let real_ms = clock.day_ms();
+            clock.step(10_000 - real_ms as i64);
+            let watch = watch(&clock);
+            Self { clock, watch, real_ms }
+        }
+
+        /// Lets time pass; returns what the clock says then.
+        fn pass(&mut self, seconds: u64) -> u64 {
+            self.clock.pass(Duration::from_secs(seconds));
+            self.real_ms += seconds * 1000;
+            self.watch.look();
+            self.clock.day_ms()
+        }
+
+        /// Has the network set the clock, which is wrong by `off_ms` then.
+        fn set(&mut self, off_ms: i64) {
+            let (real_ms, day_ms) = (self.real_ms as i64, self.clock.day_ms() as i64);
+            self.clock.step(real_ms + off_ms - day_ms);
+            self.pass(1);
+        }
+
+        /// Starts the hub again, as its store knows the clock.
+        fn restart(&mut self) {
+            let (mark, steps) = (
+                ClockMark { seen_ms: self.watch.day_ms, ..self.watch.ages.mark },
+                self.watch.ages.steps.clone(),
+            );
+            self.watch = ClockWatch::new(self.clock.clone(), mark, steps);
+        }
+
+        /// The age of a block in seconds.
+        fn age_s(&self, last_ms: u64) -> u64 {
+            let now_ms = self.clock.day_ms();
+            now_ms.saturating_sub(self.watch.ages().stored_at(last_ms, 0, now_ms)) / 1000
+        }
+    }
+
+    #[test]
+    fn a_hub_that_starts_again_in_1970_keeps_what_it_stored_before() {
+        let mut machine = ResetMachine::boot();
+        let block = machine.pass(90);
+        machine.pass(100);
+        machine.restart();
+        machine.pass(100);
+        machine.set(0);
+        machine.pass(3600);
+        let age = machine.age_s(block);
+        assert!((3790..3820).contains(&age), "{age}");
+    }
+
+    #[test]
+    fn a_machine_that_begins_in_1970_again_keeps_what_it_stored_there_the_first_time() {
+        let mut machine = ResetMachine::boot();
+        let first = machine.pass(1790);
+        machine.pass(1800);
+        machine.set(0);
+        machine.pass(86_400);
+        machine.clock.step(10_000 - machine.clock.day_ms() as i64);
+        machine.restart();
+        let second = machine.pass(40);
+        machine.pass(10);
+        machine.set(0);
+        machine.pass(3600);
+        let (first, second) = (machine.age_s(first), machine.age_s(second));
+        assert!((91_840..91_870).contains(&first), "{first}");
+        assert!((3600..3630).contains(&second), "{second}");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_in_several_steps_makes_no_message_older() {
+        for steps in [&[-HOUR_MS, 0][..], &[-HOUR_MS, -HOUR_MS / 2, 0], &[40 * DAY_MS, 0]] {
+            let mut machine = ResetMachine::boot();
+            let block = machine.pass(90);
+            for off_ms in steps {
+                machine.set(*off_ms);
+                machine.pass(20);
+            }
+            machine.pass(3600);
+            let age = machine.age_s(block);
+            assert!((3600..3800).contains(&age), "{steps:?}: {age}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_went_back_by_less_than_a_step_makes_no_message_older() {
+        let mark = ClockMark { right_ms: 1000, ..ClockMark::default() };
+        let ages = BlockAges { steps: Vec::new(), mark };
+        assert_eq!(ages.stored_at(9_000_500, 0, 9_000_000), 9_000_000);
     }
 }

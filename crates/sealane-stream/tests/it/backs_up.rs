@@ -183,3 +183,30 @@ async fn the_newest_message_of_all_streams_tells_its_time() {
     store.execute("UPDATE block SET last_ms = 7000000000000 WHERE key >> 40 = 1", []).unwrap();
     assert_eq!(newest_ms(place.path()), Ok(Some(7_000_000_000_000)));
 }
+
+/// The mark of a hub that runs, and all that it acknowledged, may stand in the log alone.
+#[tokio::test]
+async fn a_store_whose_hub_was_killed_is_refused_by_name_and_a_closed_one_is_whole() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, killed) = (place.path().join("data"), place.path().join("killed"));
+    open(&data).close().unwrap();
+    let hub = open(&data);
+    for number in 0..500 {
+        enqueue(&hub, "a", number).await;
+    }
+    // As the kill leaves it: the hub has written nothing else.
+    std::fs::create_dir(&killed).unwrap();
+    for entry in std::fs::read_dir(&data).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), killed.join(entry.file_name())).unwrap();
+    }
+    let new = place.path().join("new");
+    for from in [&killed, &data] {
+        let refused = restore(from, &new).unwrap_err();
+        assert_eq!(refused.info().name, "NoStore", "{refused}");
+        assert_eq!(std::fs::read_dir(&new).unwrap().count(), 0, "nothing is left of it");
+    }
+    hub.close().unwrap();
+    assert_eq!(restore(&data, &new).unwrap().messages, 500);
+    assert_eq!(ids(&open(&new), "a").await.len(), 500);
+}
