@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_most_exact_rule_holds_and_the_default_where_there_is_none() {
         let rules =
-            [("fleet/**", 1), ("fleet/7/**", 2), ("fleet/*", 3), ("*/x", 4), ("fleet/x", 5)];
+            [("fleet/**", 1), ("fleet/7/**", 2), ("fleet/*", 3), ("*/x/y", 4), ("fleet/x", 5)];
         let table = table(&rules, 9);
         for (topic, age, rule) in [
             ("fleet/7/location", 2, "fleet/7/**"),
@@ -190,7 +190,7 @@ mod tests {
             ("fleet/8", 3, "fleet/*"),
             ("fleet/7", 2, "fleet/7/**"),
             ("fleet/x", 5, "fleet/x"),
-            ("other/x", 4, "*/x"),
+            ("other/x/y", 4, "*/x/y"),
             ("other", 9, ""),
         ] {
             assert_eq!(held(&table, topic), (age, Some(rule.to_owned())), "{topic}");

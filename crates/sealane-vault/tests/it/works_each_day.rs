@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::shared::{Place, Seed, assert_same, flip, odd_files};
@@ -57,6 +58,26 @@ fn differences(vault: &Vault, from: &Snapshot, to: &Snapshot) -> BTreeMap<String
     found
 }
 
+/// Changes an entry in each way in which two snapshots can differ.
+fn change(source: &Path) {
+    let keep_time = |name: &str, act: &dyn Fn()| {
+        let time = fs::metadata(source.join(name)).unwrap().modified().unwrap();
+        act();
+        fs::File::open(source.join(name)).unwrap().set_modified(time).unwrap();
+    };
+    fs::write(source.join("file-0007"), b"other content").unwrap();
+    keep_time("file-0900", &|| {
+        let mode = PermissionsExt::from_mode(0o600);
+        fs::set_permissions(source.join("file-0900"), mode).unwrap();
+    });
+    fs::remove_file(source.join("file-1500")).unwrap();
+    fs::write(source.join("folder/new"), b"new").unwrap();
+    fs::remove_file(source.join("link")).unwrap();
+    std::os::unix::fs::symlink("file-0002", source.join("link")).unwrap();
+    fs::remove_file(source.join("file-2999")).unwrap();
+    fs::create_dir(source.join("file-2999")).unwrap();
+}
+
 #[test]
 fn two_snapshots_differ_in_what_was_changed() {
     let place = Place::new();
@@ -75,22 +96,7 @@ fn two_snapshots_differ_in_what_was_changed() {
     };
     let before = put();
     assert_eq!(differences(&vault, &before, &before), BTreeMap::new());
-    let keep_time = |name: &str, act: &dyn Fn()| {
-        let time = fs::metadata(source.join(name)).unwrap().modified().unwrap();
-        act();
-        fs::File::open(source.join(name)).unwrap().set_modified(time).unwrap();
-    };
-    fs::write(source.join("file-0007"), b"other content").unwrap();
-    keep_time("file-0900", &|| {
-        let mode = PermissionsExt::from_mode(0o600);
-        fs::set_permissions(source.join("file-0900"), mode).unwrap();
-    });
-    fs::remove_file(source.join("file-1500")).unwrap();
-    fs::write(source.join("folder/new"), b"new").unwrap();
-    fs::remove_file(source.join("link")).unwrap();
-    std::os::unix::fs::symlink("file-0002", source.join("link")).unwrap();
-    fs::remove_file(source.join("file-2999")).unwrap();
-    fs::create_dir(source.join("file-2999")).unwrap();
+    change(&source);
     let after = put();
     let mut found = differences(&vault, &before, &after);
     // The times of folders in which something was made or removed.
