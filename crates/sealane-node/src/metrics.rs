@@ -370,7 +370,7 @@ fn by_share(app: &NodeApp) -> Vec<NodeMetric> {
     };
     vec![
         NodeMetric {
-            name: "sealane_stream_share_sum",
+            name: "sealane_stream_share_all",
             help: "What all tokens hold together, by kind of share.",
             values: MetricValues::Gauge(sums),
         },

@@ -78,7 +78,8 @@ async fn bounds_can_be_lifted_and_are_kept_over_a_restart() {
 
 #[tokio::test]
 async fn the_file_stays_bounded_however_much_is_written() {
-    const ROUNDS: usize = 60;
+    // The file has the room that is set aside as well: much more is written than both.
+    const ROUNDS: usize = 120;
     const ROUND_BYTES: usize = 2 << 20;
     let hub = Running::start().await;
     hub.put("/v1/streams/log", json!({"maxBytes": 1 << 20})).await;

@@ -133,7 +133,7 @@ async fn shares_are_shown_and_few_of_them() {
     }
     let text = ask(&hub, 2, "GET", "/metrics", "").await.text();
     for line in [
-        "sealane_stream_share_sum{kind=\"streams\"} 88\n",
+        "sealane_stream_share_all{kind=\"streams\"} 88\n",
         "sealane_stream_share_held{token=\"hostile\",kind=\"streams\"} 1\n",
         "sealane_stream_share_limit{token=\"hostile\",kind=\"streams\"} 3\n",
         "sealane_stream_share_refused_total{kind=\"streams\"} 0\n",
