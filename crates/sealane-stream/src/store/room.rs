@@ -156,11 +156,13 @@ impl DiskRoom {
             if self.owned_bytes >= ahead || !self.is_kept {
                 break;
             }
-            match self.reach(chunks(end).1) {
+            let (end, before) = (chunks(end).1, self.taken_bytes());
+            match self.reach(end) {
                 Ok(()) => {
                     self.owned_bytes = self.measure();
-                    // Such as ZFS, which takes blocks when they are written, and others by then.
-                    if self.owned_bytes == 0 {
+                    // Such as ZFS, which takes blocks when they are written, and others by then. A
+                    // file that is longer than asked, with a hole at its end, is no such sign.
+                    if end > before && self.taken_bytes() <= before {
                         self.give_up(&"it took no blocks of the disk");
                     }
                 }
@@ -190,6 +192,15 @@ impl DiskRoom {
         let Ok(found) = self.lock.store.metadata() else { return 0 };
         let is_whole = found.blocks().saturating_mul(BLOCK_BYTES) >= found.len();
         if is_whole { found.len() } else { 0 }
+    }
+
+    /// The bytes of the blocks that the file has, wherever in it they are.
+    fn taken_bytes(&self) -> u64 {
+        #[cfg(test)]
+        if self.is_hollow {
+            return 0;
+        }
+        self.lock.store.metadata().map_or(0, |found| found.blocks().saturating_mul(BLOCK_BYTES))
     }
 
     /// Has the file reach up to `end` and own all blocks before.
