@@ -92,7 +92,9 @@ fn a_part_of_the_packs_is_verified() {
     };
     let all = read(&["verify", "--read-data", "--json"]);
     assert_eq!(read(&["verify", "--subset", "1/1", "--json"]), all);
-    assert_ne!(read(&["check", "--read-data-subset", "1/2", "--json"]), all);
+    // The packs have random names, so that all of a small vault may lie in one of the parts.
+    let parts = ["1/2", "2/2"].map(|part| read(&["check", "--read-data-subset", part, "--json"]));
+    assert!(parts.iter().any(|part| *part != all), "{parts:?} of {all}");
     let (code, said) = failed(home.vault(&["verify", "--subset", "3/2"]).output().unwrap());
     assert!(code == 2 && said.contains("1/7"), "{said}");
 }
