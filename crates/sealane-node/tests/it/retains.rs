@@ -1,6 +1,6 @@
 //! Streams keep what they are told to keep, in whole commits, and say what has gone.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sealane_testing::until_told_async;
 use serde_json::{Value, json};
@@ -33,16 +33,16 @@ async fn by_count_whole_commits_go_and_at_least_so_many_stay() {
     assert_eq!(offsets(&reader.take(30).await), (70..100).collect::<Vec<_>>());
 }
 
+/// The clock may be wrong after a start. What goes by age later stands in the stream's tests, where
+/// time can be passed, and in `keeps_a_day` with a real node.
 #[tokio::test]
-async fn by_age_everything_goes_and_offsets_continue() {
+async fn by_age_nothing_goes_in_the_first_minutes_and_offsets_continue() {
     let hub = Running::start().await;
     hub.put("/v1/streams/log", json!({"maxAgeMs": 500})).await;
-    let began = Instant::now();
     hub.enqueue_numbered("log", 0, 5).await;
-    let state = settles(&hub, "log", |state| state["count"] == 0).await;
-    assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
-    assert_eq!((&state["first"], &state["next"]), (&json!(5), &json!(5)));
-    assert_eq!(state["bytes"], 0);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let state = hub.state("log").await;
+    assert_eq!((&state["first"], &state["next"]), (&json!(0), &json!(5)));
     assert_eq!(hub.enqueue("log", json!({})).await["offset"], 5);
     let hub = hub.restart().await;
     assert_eq!(hub.enqueue("log", json!({})).await["offset"], 6);
