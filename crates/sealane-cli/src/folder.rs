@@ -49,7 +49,7 @@ pub(crate) async fn of_new_node(
     find(file, data, server, FolderNeed::Room).await
 }
 
-/// What a verb needs of a folder.
+/// The need that a verb has of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FolderNeed {
     /// The store of the hub in use.

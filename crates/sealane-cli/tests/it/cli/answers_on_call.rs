@@ -165,7 +165,8 @@ fn a_hub_that_takes_no_messages_is_not_well() {
         let (mut client, _) = listener.accept().unwrap();
         let mut head = [0; 4096];
         let _ = client.read(&mut head).unwrap();
-        let body = r#"{"ok":false,"version":"0.1.0","status":"storage","cause":"no room","level":"os","streams":1}"#;
+        let body = r#"{"ok":false,"version":"0.1.0","status":"storage","cause":"no room",
+            "level":"os","streams":1}"#;
         let length = body.len();
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
         write!(client, "{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
