@@ -38,7 +38,7 @@ impl Vault {
     /// setuid bits, and this user as the owner: root may be who unpacks it.
     ///
     /// # Errors
-    /// [`Error::NoEntry`], as [`Vault::entries`] and [`StoredFile::read_range`].
+    /// [`Error::NoEntry`], as [`Vault::entries`] and [`crate::StoredFile::read_range`].
     pub fn dump(
         &self,
         snapshot: &Snapshot,

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use sealane::Value;
+use sealane_testing::{until, until_told};
 
 use crate::cli::{NodeProcess, feed, json, sealane, text};
 
@@ -116,29 +117,18 @@ fn the_audit_names_who_did_it() {
     let run = |secret: &str, args: &[&str]| {
         node.command(args).env("SEALANE_TOKEN", secret).output().unwrap()
     };
-    // The node reads its tokens within a second.
-    while !run(&ops, &["stream", "rm", "a", "--yes"]).status.success() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    let told = loop {
-        let told = run(&watch, &["audit"]);
-        let told = String::from_utf8(told.stdout).unwrap();
-        if told.contains("removed a stream a") || std::time::Instant::now() > deadline {
-            break told;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+    // The node reads its tokens within a second, and until then anybody may do all.
+    until("tokens are asked for", || !run("", &["stream", "ls"]).status.success());
+    assert!(run(&ops, &["stream", "rm", "a", "--yes"]).status.success());
+    let audit = |word: &str| {
+        let ask = || String::from_utf8(run(&watch, &["audit"]).stdout).unwrap();
+        until_told(ask, |told| told.contains(word))
     };
+    let told = audit("removed a stream a");
     assert!(told.contains("ops at 127.0.0.1 removed a stream a"), "{told}");
     // Refusals stand in another stream, and are shown among the rest.
     assert!(!run(&watch, &["stream", "rm", "b", "--yes"]).status.success());
-    let refused = loop {
-        let told = String::from_utf8(run(&watch, &["audit"]).stdout).unwrap();
-        if told.contains("was refused") || std::time::Instant::now() > deadline {
-            break told;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let refused = audit("was refused");
     assert!(refused.contains("watch at 127.0.0.1 was refused b (Forbidden"), "{refused}");
     assert_eq!(run(&ops, &["audit"]).status.code(), Some(4), "it may not observe");
 }
