@@ -2,7 +2,8 @@
 
 mod tree;
 
-use std::io::{BufRead, BufReader};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -13,6 +14,9 @@ pub(crate) type XtaskResult<T = ()> = Result<T, String>;
 
 /// The profile of what is shipped and measured, and the folder that it builds into.
 pub(crate) const SHIP: &str = "ship";
+
+/// So many lines of a failed command are said again.
+const LAST_LINES: usize = 12;
 
 /// The root of the repository. `cargo run` names it at run time, so that a binary built from
 /// another copy of the tree still works on this one.
@@ -40,10 +44,24 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Runs `command` with our own input and output.
+///
+/// Into a file, what it says of its errors is also kept: the last lines stand in the failure, so
+/// that they are read at the end of a long log as well.
 pub(crate) fn run(command: &mut Command) -> XtaskResult {
-    eprintln!("$ {}", shown(command));
-    let child = command.spawn().map_err(|error| not_started(command, &error))?;
-    ended(command, child)
+    if std::io::stderr().is_terminal() {
+        eprintln!("$ {}", shown(command));
+        let child = command.spawn().map_err(|error| not_started(command, &error))?;
+        return ended(command, child);
+    }
+    let mut last = VecDeque::new();
+    let outcome = run_overheard(command, |line| {
+        eprintln!("{line}");
+        if last.len() == LAST_LINES {
+            last.pop_front();
+        }
+        last.push_back(line.to_owned());
+    });
+    outcome.map_err(|failure| last.iter().fold(failure, |all, line| all + "\n  " + line))
 }
 
 /// Runs `command` for at most `limit`, and hands each line of its standard output to `hear`. If the

@@ -91,7 +91,7 @@ impl XtaskSteps {
             false => run(),
         };
         if let Err(failure) = &result {
-            eprintln!("{failure}");
+            eprintln!("{}", failure.lines().next().unwrap_or_default());
         }
         self.rows.push(StepRow { name: name.to_owned(), took: start.elapsed(), result });
     }
@@ -105,6 +105,9 @@ impl XtaskSteps {
 
     /// Prints the table, and fails if a step did, or if all of them took too long.
     pub(crate) fn finish(self) -> XtaskResult {
+        for (name, failure) in self.failures() {
+            println!("\n{name}: {failure}");
+        }
         println!("\n{}", self.table());
         let failed: Vec<_> =
             self.rows.iter().filter(|row| row.result.is_err()).map(|row| &*row.name).collect();
@@ -112,6 +115,13 @@ impl XtaskSteps {
             return Err(format!("failed: {}", failed.join(", ")));
         }
         self.overrun().map_or(Ok(()), Err)
+    }
+
+    /// The failures with more to say than stands in the table.
+    fn failures(&self) -> impl Iterator<Item = (&str, &str)> {
+        let failed =
+            self.rows.iter().filter_map(|row| Some((&*row.name, row.result.as_ref().err()?)));
+        failed.map(|(name, text)| (name, &**text)).filter(|(_, text)| text.contains('\n'))
     }
 
     fn total(&self) -> f64 {

@@ -79,7 +79,7 @@ impl TestVerdict {
         match (self.part, line) {
             (VerdictPart::Tests, "failures:") => self.part = VerdictPart::Said,
             (VerdictPart::Said, "failures:") => self.part = VerdictPart::Names,
-            (VerdictPart::Said, _) if self.said.len() < MOST_LINES => {
+            (VerdictPart::Said, _) if self.said.len() < MOST_LINES && !is_frame(line) => {
                 self.said.push(line.to_owned())
             }
             (VerdictPart::Names, name) if !name.is_empty() => {
@@ -120,6 +120,13 @@ impl TestVerdict {
     }
 }
 
+/// Whether a line is one of a stack trace: the panic before it says where it was.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.split_once(": ").is_some_and(|(number, _)| number.parse::<u16>().is_ok());
+    number || line.starts_with("at ") || line == "stack backtrace:" || line.is_empty()
+}
+
 impl std::fmt::Display for TestVerdict {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for line in &self.said {
@@ -147,15 +154,15 @@ mod tests {
     fn what_failed_tests_printed_and_all_counts_are_said_again() {
         let mut verdict = TestVerdict::default();
         let first = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\nfailures:\n\n\
-            ---- b stdout ----\nthread 'b' panicked\n\nfailures:\n    b\n\n\
+            ---- b stdout ----\nthread 'b' panicked\nstack backtrace:\n   0: rust_begin_unwind\n\
+            \x20           at library/std/panicking.rs:1:5\n\nfailures:\n    b\n\n\
             test result: FAILED. 1 passed; 1 failed; 3 ignored; 0 measured; 0 filtered out; \
             finished in 0.1s";
         let second = "running 1 test\ntest c ... ok\n\ntest result: ok. 1 passed; 0 failed; \
             0 ignored; 0 measured; 0 filtered out; finished in 0.0s";
         first.lines().chain(second.lines()).for_each(|line| verdict.hear(line));
         let text = verdict.to_string();
-        assert!(text.contains("thread 'b' panicked\n"), "{text}");
-        assert!(text.contains("test b ... FAILED\n"), "{text}");
+        assert!(text.contains("thread 'b' panicked\ntest b ... FAILED\n"), "{text}");
         let sum = "test result: FAILED. 2 passed; 1 failed; 3 ignored; of 2 test binaries";
         assert!(text.ends_with(sum), "{text}");
     }
