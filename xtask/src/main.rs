@@ -1,7 +1,7 @@
 //! The commands that build, check and prove Sealane: `cargo xtask help` lists them.
 //!
-//! Each command is a module with a `run` function. They need Rust's standard library and a
-//! TOML reader, so that the first check of a fresh clone starts in seconds.
+//! Each command is a module with a `run` function. They need Rust's standard library and
+//! readers of TOML and JSON, so that the first check of a fresh clone starts in seconds.
 #![forbid(unsafe_code)]
 
 mod bench_guard;
@@ -19,6 +19,7 @@ mod prove;
 mod rust;
 mod steps;
 mod test;
+mod test_lanes;
 mod threats;
 mod tidy;
 mod tree;

@@ -2,12 +2,12 @@
 
 mod tree;
 
+pub(crate) use tree::end as end_tree;
+
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant};
 
 /// A command's end: nothing to say, or one sentence about what failed.
 pub(crate) type XtaskResult<T = ()> = Result<T, String>;
@@ -62,33 +62,6 @@ pub(crate) fn run(command: &mut Command) -> XtaskResult {
         last.push_back(line.to_owned());
     });
     outcome.map_err(|failure| last.iter().fold(failure, |all, line| all + "\n  " + line))
-}
-
-/// Runs `command` for at most `limit`, and hands each line of its standard output to `hear`. If the
-/// command has not ended by then, it is ended with all that it has started.
-pub(crate) fn run_heard(
-    command: &mut Command,
-    limit: Duration,
-    mut hear: impl FnMut(&str),
-) -> XtaskResult {
-    eprintln!("$ {}", shown(command));
-    let start = Instant::now();
-    let child = command.stdout(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| not_started(command, &error))?;
-    let output = child.stdout.take().expect("it is piped");
-    let (told, lines) = sync_channel::<String>(1024);
-    std::thread::spawn(move || each_line(output, |line| drop(told.send(line.to_owned()))));
-    loop {
-        match lines.recv_timeout(limit.saturating_sub(start.elapsed())) {
-            Ok(line) => hear(&line),
-            Err(RecvTimeoutError::Disconnected) => return ended(command, child),
-            Err(RecvTimeoutError::Timeout) => {
-                tree::end(&mut child);
-                let seconds = limit.as_secs();
-                return Err(format!("{}: ended after {seconds} s, not done", shown(command)));
-            }
-        }
-    }
 }
 
 /// Runs `command`, and hands each line of its standard error to `hear`.
@@ -153,38 +126,4 @@ pub(crate) fn shown(command: &Command) -> String {
 
 fn not_started(command: &Command, error: &std::io::Error) -> String {
     format!("{} does not start: {error}", shown(command))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_takes_too_long_is_ended_with_its_children() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo $$; sleep 600 & echo $!; wait"]);
-        let mut heard = vec![];
-        let outcome = run_heard(&mut command, Duration::from_secs(2), |line| {
-            heard.push(line.to_owned());
-        });
-        assert!(outcome.unwrap_err().ends_with("ended after 2 s, not done"));
-        assert_eq!(heard.len(), 2);
-        let is_there = |id: &String| {
-            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            !stat.is_empty() && !stat.contains(") Z")
-        };
-        let gone = (0..100).any(|_| {
-            std::thread::sleep(Duration::from_millis(20));
-            !heard.iter().any(is_there)
-        });
-        assert!(gone, "{heard:?}");
-    }
-
-    #[test]
-    fn all_lines_come_before_the_end() {
-        let mut lines = 0;
-        let mut command = Command::new("seq");
-        run_heard(command.arg("5000"), Duration::from_secs(60), |_| lines += 1).unwrap();
-        assert_eq!(lines, 5000);
-    }
 }

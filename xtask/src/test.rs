@@ -1,10 +1,12 @@
 //! `cargo xtask test`: everything that a change has to pass, in the time that `.ci/budget` names.
 
+use std::process::Command;
+
 use crate::fuzz::{self, number};
 use crate::process::{self, XtaskResult};
 use crate::steps::{StepResult, XtaskSteps};
 use crate::verdict::TestVerdict;
-use crate::{bench_guard, check, needs};
+use crate::{bench_guard, check, needs, test_lanes};
 
 /// Words for test programs that run the tests of the laboratory as well. They leave out the tests
 /// that another test starts as a process: alone such a test waits for ever, or shows nothing.
@@ -28,19 +30,17 @@ pub(crate) fn run(arguments: &[String]) -> XtaskResult {
     check::add(&mut steps);
     let limit = steps.left();
     steps.step("tests", || {
-        let mut command = process::cargo();
-        command.args(["test", "--workspace", "--no-fail-fast"]);
         // A laboratory that lacks something has its tests fail: so the run shows what it lacks.
-        if verdict.lack.is_none() {
-            command.arg("--").args(LAB);
-        }
-        command.env("PATH", needs::search_path());
-        // Many tests wait for processes and for time: two of each core keep it busy.
-        if std::env::var_os("RUST_TEST_THREADS").is_none() {
-            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-            command.env("RUST_TEST_THREADS", (2 * cores).to_string());
-        }
-        process::run_heard(&mut command, limit, |line| {
+        let arguments = if verdict.lack.is_none() { &LAB[..] } else { &[] };
+        let adjust = |command: &mut Command| {
+            command.env("PATH", needs::search_path());
+            // Many tests wait for processes and for time: two of each core keep it busy.
+            if std::env::var_os("RUST_TEST_THREADS").is_none() {
+                let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+                command.env("RUST_TEST_THREADS", (2 * cores).to_string());
+            }
+        };
+        test_lanes::run(arguments, limit, adjust, |line| {
             println!("{line}");
             verdict.hear(line);
         })

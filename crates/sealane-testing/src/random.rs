@@ -32,6 +32,16 @@ impl SeededRandom {
         range.start + self.below(range.end - range.start)
     }
 
+    /// Bytes that nothing compresses.
+    pub fn noise(&mut self, bytes: usize) -> Vec<u8> {
+        let mut noise = vec![0; bytes];
+        for part in noise.chunks_mut(8) {
+            let number = self.next().to_le_bytes();
+            part.copy_from_slice(number.get(..part.len()).unwrap_or(&number));
+        }
+        noise
+    }
+
     /// Whether so many of a hundred times.
     pub fn is(&mut self, percent: u64) -> bool {
         self.below(100) < percent

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 /// Ends `child` and what descends from it. All are looked for before the first ends: who has lost
 /// its parent cannot be found any more. Where there is no `/proc`, only `child` ends.
-pub(super) fn end(child: &mut Child) {
+pub(crate) fn end(child: &mut Child) {
     let mut found = vec![child.id()];
     let children = children();
     let mut next = 0;

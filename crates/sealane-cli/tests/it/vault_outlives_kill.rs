@@ -114,11 +114,8 @@ fn fill(source: &Path, round: u64, random: &mut Random) -> u64 {
     let files = random.within(3..40);
     for file in 0..files {
         let size = (total / files) as usize;
-        let mut noise = Vec::with_capacity(size + 8);
-        while noise.len() < size {
-            noise.extend_from_slice(&random.next().to_le_bytes());
-        }
-        std::fs::write(source.join(format!("{round:03}-{file:02}")), noise).unwrap();
+        let name = source.join(format!("{round:03}-{file:02}"));
+        std::fs::write(name, random.noise(size)).unwrap();
     }
     total
 }
@@ -159,12 +156,8 @@ impl Small {
 
     /// Changes a part of the source.
     fn changes(&mut self, round: u64) {
-        let mut noise = vec![0; 200_000];
-        noise
-            .chunks_mut(8)
-            .for_each(|part| part.copy_from_slice(&self.random.next().to_le_bytes()));
-        let name = format!("source/{}", round % 5);
-        std::fs::write(self.folder.path().join(name), noise).unwrap();
+        let name = self.folder.path().join(format!("source/{}", round % 5));
+        std::fs::write(name, self.random.noise(200_000)).unwrap();
     }
 
     /// Runs a verb to its end at first, and then kills it in what it took.
