@@ -11,12 +11,12 @@ use crate::durable::ledger::{Ledger, Reading};
 use crate::durable::node::Node;
 use crate::durable::random;
 use crate::durable::writer::Writer;
+use sealane_testing::PATIENCE;
 
 const IMAGE_BYTES: u64 = 128 << 20;
 const LEVELS: [&str; 3] = ["memory", "os", "disk"];
 /// The disk counts as full when so many requests in a row were refused.
 const REFUSALS: usize = 10;
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Lines that the node may say in a round: it starts twice.
 const LOG_LINES_MAX: usize = 20;
 /// Rounds of an ordinary run; `SEALANE_ROUNDS` asks for more.
@@ -173,10 +173,12 @@ struct DiskFiller {
 impl DiskFiller {
     fn start(folder: &Path) -> Self {
         std::fs::create_dir_all(folder).unwrap();
-        // Large pieces first, then all that is left; and again, for what others give back.
+        // Large pieces first, then all that is left; and again, for what others give back. It
+        // pauses, so that the node has a core.
         let fill = "while :; do
              dd if=/dev/zero of=$0/large bs=256k oflag=append conv=notrunc
              dd if=/dev/zero of=$0/small bs=1k oflag=append conv=notrunc
+             sleep 0.02
          done";
         let process = Command::new("sh")
             .args(["-c", fill])
