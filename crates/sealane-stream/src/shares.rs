@@ -473,11 +473,12 @@ mod tests {
             let places: Vec<_> = (0..floor).map(|_| fifth.take(kind).unwrap()).collect();
             let full = Error::TooMany { what: kind.what(), limit: all };
             assert_eq!(fifth.check(kind, 1, 1), Err(full.clone()));
-            assert_eq!(fifth.check(kind, 1, 0), Ok(()), "another one gives a place back");
             assert_eq!(fifth.take(kind).unwrap_err(), full);
             assert_eq!((fifth.held(kind), book.sum(kind)), (floor, all + floor));
             drop(places);
             assert_eq!((fifth.held(kind), book.sum(kind)), (0, all));
+            let given_back = fifth.check(kind, by_floor + 1, 0);
+            assert_eq!(given_back, Ok(()), "another one gives so many back by the same commit");
             // A share that was chosen holds below the floor too.
             let said = Error::ShareTaken { owner: "none".into(), what: kind.what(), limit: 0 };
             assert_eq!(book.of("none").check(kind, 1, 1), Err(said));
