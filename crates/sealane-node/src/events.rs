@@ -503,22 +503,25 @@ mod tests {
         let fill = || node.app.large(&ReplyOwner::Unknown, all).expect("all room is free");
         let soon = Duration::from_millis(200);
         let mut source = reading(&node, &pass).await.ok().unwrap();
-        let full = fill();
+        let (full, mut text) = (fill(), Vec::new());
         assert!(source.next().await.unwrap().starts_with(b"id: "));
         {
             let mut next = std::pin::pin!(source.next());
             let early = tokio::time::timeout(soon, &mut next).await;
             assert!(early.is_err(), "there is no room for {:?}", early.unwrap().map(|p| p.len()));
             drop(full);
-            let piece = next.await.unwrap();
-            assert!(piece.starts_with(b"id: ") && piece.len() == REPLY_PIECE_BYTES);
+            text.extend_from_slice(&next.await.unwrap());
+            assert_eq!(text.len(), REPLY_PIECE_BYTES, "{}", String::from_utf8_lossy(&text));
         }
         // What came is whole, and stands once.
-        let mut rest = Vec::new();
-        while !rest.ends_with(b"\n\n") {
-            rest.extend_from_slice(&source.next().await.unwrap());
+        while !text.ends_with(b"\n\n") {
+            text.extend_from_slice(&source.next().await.unwrap());
         }
-        assert_eq!(rest.len() / 1_000_000, 5, "about six times a million bytes, less a piece");
+        let text = String::from_utf8(text).unwrap();
+        for once in [r#""secret""#, r#""wide""#, "event: joined\n"] {
+            assert_eq!(text.matches(once).count(), 1, "{once}");
+        }
+        assert!(text.len() > 6_000_000, "{}", text.len());
         // A token that is taken back while its source waits ends the wait.
         let mut source = reading(&node, &pass).await.ok().unwrap();
         let _full = fill();
