@@ -184,6 +184,15 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
 /// A client that may make streams of all other names takes no group its control stream, and no
 /// message its dead letter.
 #[tokio::test]
+async fn a_stream_that_is_made_under_a_clock_before_1970_has_a_generation() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, clock) = open_by_clock(&folder);
+    clock.step(-100 * 365 * 24 * 3_600_000);
+    let appended = hub.enqueue(messages(&hub, "a", 1)).await.unwrap();
+    assert_eq!((appended.generation, appended.offset), (1, 0));
+}
+
+#[tokio::test]
 async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(&folder);
