@@ -522,6 +522,7 @@ mod tests {
             assert_eq!(text.matches(once).count(), 1, "{once}");
         }
         assert!(text.len() > 6_000_000, "{}", text.len());
+        drop(source);
         // A token that is taken back while its source waits ends the wait.
         let mut source = reading(&node, &pass).await.ok().unwrap();
         let _full = fill();
