@@ -513,7 +513,7 @@ mod tests {
             text.extend_from_slice(&next.await.unwrap());
             assert_eq!(text.len(), REPLY_PIECE_BYTES, "{}", String::from_utf8_lossy(&text));
         }
-        // What came is whole, and stands once.
+        // All events are whole, and each stands once.
         while !text.ends_with(b"\n\n") {
             text.extend_from_slice(&source.next().await.unwrap());
         }

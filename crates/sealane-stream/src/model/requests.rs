@@ -31,7 +31,7 @@ pub(super) enum ModelRequest {
     Cancel { topic: Topic, id: String },
 }
 
-/// What a publisher asks for beside its messages.
+/// The wishes of a publisher beside its messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ModelPublish {
     key: Option<u64>,

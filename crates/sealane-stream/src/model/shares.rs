@@ -47,11 +47,11 @@ pub(super) struct ModelKey {
     stored_ms: (u64, u64),
 }
 
-/// What the small owner holds, and held.
+/// The holdings of the small owner, now and before.
 pub(super) struct ModelShares {
     seed: u64,
     began: Instant,
-    /// What it held before the batch at most, and what it was given since.
+    /// The most that it held before the batch, and all that it was given since.
     held: HashMap<ShareKind, u64>,
     /// Refusals since then.
     refusals: Vec<(ShareKind, u64)>,
@@ -60,9 +60,9 @@ pub(super) struct ModelShares {
     keys_ms: Vec<(u64, u64)>,
     /// Sessions that it began, each in one stream.
     sessions: u64,
-    /// What it had in flight when the hub was opened: acknowledgements may have been lost.
+    /// The messages in flight when the hub was opened: acknowledgements may have been lost.
     in_flight: u64,
-    /// What each owner held of streams and consumers when the hub was closed well.
+    /// The streams and consumers of each owner when the hub was closed well.
     left: Option<Vec<(String, ShareKind, u64)>>,
 }
 
@@ -184,7 +184,7 @@ impl ModelShares {
         }
     }
 
-    /// What stays as it is while nobody asks for anything.
+    /// The counts that stay as they are while nobody asks for anything.
     fn lasting(hub: &StreamHub) -> Vec<(String, ShareKind, u64)> {
         let lasts = |kind| matches!(kind, ShareKind::Streams | ShareKind::Consumers);
         let shares = hub.shares().into_iter().filter(|share| share.held > 0 && lasts(share.kind));
