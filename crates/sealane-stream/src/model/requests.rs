@@ -73,6 +73,7 @@ pub(super) async fn batch(
         requests.push(request.unwrap_or_else(|| new_or_again(world, random)));
     }
     world.weigh(hub);
+    world.failed_to_gain.clear();
     // They are polled in order and reach the writer's queue in order.
     let sent = requests.iter().map(|request| send(hub, publishers, request));
     let answers = join_all(sent).await;
@@ -318,6 +319,9 @@ fn published(
 /// A refusal says what the model says; a fault means that nothing came to be.
 fn refused(world: &mut ModelWorld, request: &ModelRequest, error: Error) {
     let seed = world.seed;
+    if let (ModelRequest::Publish { topic, .. }, Error::StorageFull) = (request, &error) {
+        world.failed_to_gain.insert(topic.clone());
+    }
     match (request, error) {
         (request, Error::StorageFull) if world.is_filled => {
             let adds = matches!(request, ModelRequest::Publish { .. } | ModelRequest::Delay { .. });

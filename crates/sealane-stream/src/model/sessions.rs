@@ -163,6 +163,9 @@ pub(super) fn answered(
     for (ask, result) in asked.into_iter().zip(results) {
         let what = format!("seed {}: session {session} {} {}", world.seed, ask.topic, ask.n);
         let next = world.next(&ask.topic);
+        if matches!(result, Err(Error::StorageFull)) {
+            world.failed_to_gain.insert(ask.topic.clone());
+        }
         if is_forgotten(world, session, &ask, &result) {
             world.shares.must_have_lost_session(owner, &what);
             world.stream(&ask.topic).sessions.remove(&session);

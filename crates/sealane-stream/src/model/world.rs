@@ -70,6 +70,9 @@ pub(super) struct ModelWorld {
     pub(super) shares: ModelShares,
     /// Whether another process has filled the disk, and nothing else is wrong.
     pub(super) is_filled: bool,
+    /// Streams to which a message of this batch was on its way when the store failed: they were
+    /// not idle.
+    pub(super) failed_to_gain: HashSet<Topic>,
 }
 
 /// The result of one look at a stream.
@@ -91,6 +94,7 @@ impl ModelWorld {
             looked: Vec::new(),
             shares: ModelShares::new(seed),
             is_filled: false,
+            failed_to_gain: HashSet::new(),
         }
     }
 
@@ -176,7 +180,9 @@ impl ModelWorld {
         // A member that read an earlier stream of this topic may read this one, too.
         let is_read = |info: StreamState| info.consumers.iter().any(|one| one.members > 0);
         let may_be_read = !known.consumers.is_empty() || !known.loose.is_empty();
-        let is_used = is_given || may_be_read || hub.stream(topic).map_or(true, is_read);
+        let has_failed = self.failed_to_gain.contains(topic);
+        let is_used =
+            is_given || may_be_read || has_failed || hub.stream(topic).map_or(true, is_read);
         assert!(!is_same || is_used, "seed {seed}: {topic} stays, and nobody uses it");
     }
 
