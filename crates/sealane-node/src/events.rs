@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::limits::{EVENT_COMMENT_MS, MAX_EVENT_STREAMS};
+use crate::limits::{EVENT_COMMENT_MS, MAX_EVENT_STREAMS, MAX_REPLY_WAIT_MS};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -20,6 +20,7 @@ use sealane_message::{Pattern, Topic};
 use sealane_protocol::{Error, Op, ReadStart, ServerFrame};
 use sealane_stream::{StreamSubscription, SubscriptionOutput, SubscriptionReader, take_encoded};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::access::{ConnectionGrant, RequestPass};
 use crate::app::{NodeAlive, NodeApp};
@@ -152,7 +153,7 @@ fn begin(id: Option<&str>, from: ReadStart) -> Result<(EventCursor, ReadStart), 
 }
 
 /// The position behind the last event that was sent: the `id` of the next event.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct EventCursor {
     /// Of streams that are not below, all from this time on is still to come.
     since: u64,
@@ -221,7 +222,7 @@ impl EventSource {
         if let Some(piece) = self.next_of_large() {
             return piece;
         }
-        let mut events = Vec::new();
+        let (mut events, mut before) = (Vec::new(), None);
         // The client has taken the last piece by now, and with it goes its share of memory.
         self.held = None;
         while self.out.is_empty() {
@@ -246,13 +247,15 @@ impl EventSource {
                     Ok(())
                 }
             };
-            if let Err(refusal) = step.and_then(|()| self.tell(&mut events)) {
+            before = (!events.is_empty()).then(|| self.cursor.clone());
+            if let Err(refusal) = step.and_then(|()| self.tell(&events)) {
                 self.refuse(&refusal);
             }
         }
         if let Some(held) = &mut self.held {
             if held.is_large(self.out.len()) {
-                return self.begin_large();
+                let before = before.unwrap_or_else(|| self.cursor.clone());
+                return self.begin_large(&events, before).await;
             }
             // The share was an upper bound. The part that was not needed goes back at once.
             held.keep(self.out.len());
@@ -260,18 +263,72 @@ impl EventSource {
         Some(std::mem::take(&mut self.out).into())
     }
 
-    /// Sends what no share allows in pieces. Where there is no room for it the client is told so,
-    /// and comes back to the same place.
-    fn begin_large(&mut self) -> Option<Bytes> {
-        self.held = None;
+    /// Sends what no share allows in pieces, once there is room for it. If that takes too long the
+    /// client is told so, and comes back to the same place.
+    async fn begin_large(
+        &mut self,
+        events: &[SubscriptionOutput],
+        before: EventCursor,
+    ) -> Option<Bytes> {
         let bytes = std::mem::take(&mut self.out);
         let Some(hold) = self.app.large(&self.owner, bytes.len()) else {
-            self.refuse(&HttpRefusal::RepliesUnread);
-            return Some(std::mem::take(&mut self.out).into());
+            return self.wait_for_large(events, before, bytes).await;
         };
+        self.held = None;
         hold.fill(bytes);
         self.large = Some(hold);
         self.next_of_large().flatten()
+    }
+
+    /// Waits for room as other replies do, and makes the events anew: what waits is held as the
+    /// hub has it, and not as text.
+    async fn wait_for_large(
+        &mut self,
+        events: &[SubscriptionOutput],
+        before: EventCursor,
+        bytes: Vec<u8>,
+    ) -> Option<Bytes> {
+        let (len, after) = (bytes.len(), std::mem::replace(&mut self.cursor, before));
+        // A crowd that waits with its text would be memory that nobody counts.
+        drop(bytes);
+        let room = self.large_room(len).await;
+        self.held = None;
+        match room {
+            Ok(hold) => {
+                if let Err(refusal) = self.write(events) {
+                    // It was noted the first time.
+                    self.status(&ServerFrame::Error(refusal.wire()));
+                }
+                debug_assert_eq!(self.cursor, after, "the same events lead to the same place");
+                hold.fill(std::mem::take(&mut self.out));
+                self.large = Some(hold);
+                self.next_of_large().flatten()
+            }
+            Err(refusal) => {
+                self.refuse(&refusal);
+                Some(std::mem::take(&mut self.out).into())
+            }
+        }
+    }
+
+    /// Room for so many bytes, as soon as there is some.
+    async fn large_room(&mut self, bytes: usize) -> Result<ReplyHold, HttpRefusal> {
+        let until = Instant::now() + Duration::from_millis(MAX_REPLY_WAIT_MS);
+        loop {
+            let has_time = tokio::select! {
+                biased;
+                // A token that is taken back waits for nothing.
+                granted = self.grant.changed() => granted.map(|()| true),
+                () = stopped(&mut self.stopping) => Err(Error::Draining.into()),
+                has_time = self.app.fair.replies.wait(until) => Ok(has_time),
+            }?;
+            if let Some(hold) = self.app.large(&self.owner, bytes) {
+                return Ok(hold);
+            }
+            if !has_time {
+                return Err(HttpRefusal::RepliesUnread);
+            }
+        }
     }
 
     /// The next piece of what is sent in pieces, where something is: none, where it was cut off.
@@ -286,9 +343,20 @@ impl EventSource {
         }
     }
 
-    fn tell(&mut self, events: &mut Vec<SubscriptionOutput>) -> Result<(), HttpRefusal> {
+    fn tell(&mut self, events: &[SubscriptionOutput]) -> Result<(), HttpRefusal> {
+        let delivered = self.write(events)?;
+        self.app.hub.metrics().encoded.fetch_add(take_encoded(), Ordering::Relaxed);
+        // Credit comes back once the piece is made. The body stream asks for the next piece only
+        // after this one is sent.
+        self.subscription.apply(Op::Credit(delivered))?;
+        self.shown.note(delivered as usize, self.subscription.credit());
+        Ok(())
+    }
+
+    /// Writes events behind what is to be sent; returns how many of them are messages.
+    fn write(&mut self, events: &[SubscriptionOutput]) -> Result<u64, HttpRefusal> {
         let mut delivered = 0;
-        for event in events.drain(..) {
+        for event in events {
             match event {
                 SubscriptionOutput::Deliver(delivery) => {
                     delivered += 1;
@@ -307,15 +375,10 @@ impl EventSource {
                     self.out.push(b'\n');
                     data(&delivery.frame(Codec::Json), &mut self.out);
                 }
-                SubscriptionOutput::Status(frame) => self.status(&frame),
+                SubscriptionOutput::Status(frame) => self.status(frame),
             }
         }
-        self.app.hub.metrics().encoded.fetch_add(take_encoded(), Ordering::Relaxed);
-        // Credit comes back once the piece is made. The body stream asks for the next piece only
-        // after this one is sent.
-        self.subscription.apply(Op::Credit(delivered))?;
-        self.shown.note(delivered as usize, self.subscription.credit());
-        Ok(())
+        Ok(delivered)
     }
 
     fn status(&mut self, frame: &ServerFrame) {
@@ -357,6 +420,7 @@ mod tests {
 
     use super::*;
     use crate::access::{TokenFile, TokenRights, TokenSecret};
+    use crate::limits::{MAX_REPLIES_BYTES, REPLY_PIECE_BYTES};
     use crate::{Config, HubNode};
 
     /// A node with a message, and a token that reads everything.
@@ -367,23 +431,28 @@ mod tests {
         let listen = "127.0.0.1:0".parse().unwrap();
         let config = Config { listen, data: folder.to_owned(), ..Config::default() };
         let node = HubNode::start(config).await.unwrap();
-        let raw = br#"{"secret": 1}"#;
-        let envelope =
-            StreamEnvelope::read(&mut Transcoder::new(), node.hub().ids(), Codec::Json, raw);
-        let (topic, envelopes) = ("a".parse().unwrap(), vec![envelope.unwrap()]);
-        let one = StreamEnqueue {
-            topic,
-            envelopes,
-            expect: None,
-            delay_ms: None,
-            key: None,
-            owner: "".into(),
-        };
-        node.hub().enqueue(one).await.unwrap();
+        store(&node, Codec::Json, br#"{"secret": 1}"#).await;
         let bearer = format!("Bearer {}", secret.reveal());
         let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer.parse().unwrap())]);
         let pass = node.app.access.admit(&headers).ok().unwrap();
         (node, pass)
+    }
+
+    async fn store(node: &HubNode, codec: Codec, raw: &[u8]) {
+        let envelope = StreamEnvelope::read(&mut Transcoder::new(), node.hub().ids(), codec, raw);
+        let (topic, envelopes) = ("a".parse().unwrap(), vec![envelope.unwrap()]);
+        let (expect, delay_ms, key, owner) = (None, None, None, "".into());
+        let one = StreamEnqueue { topic, envelopes, expect, delay_ms, key, owner };
+        node.hub().enqueue(one).await.unwrap();
+    }
+
+    /// Stores a message whose event no share allows: in JSON it is six times as long.
+    async fn store_wide(node: &HubNode) {
+        let json = format!(r#"{{"id": "wide", "x": "{}"}}"#, "\\u0001".repeat(1_000_000));
+        let value = sealane_codec::decode(Codec::Json, json.as_bytes()).unwrap();
+        let mut raw = Vec::new();
+        sealane_codec::encode(Codec::MsgPack, &value, &mut raw);
+        store(node, Codec::MsgPack, &raw).await;
     }
 
     /// Reads everything from the first message on.
@@ -423,6 +492,46 @@ mod tests {
             assert!(said.starts_with(b"event: refused\n"), "{said:?}");
             assert!(source.next().await.is_none());
         }
+    }
+
+    #[tokio::test]
+    async fn what_lacks_room_waits_for_it_as_other_replies_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, pass) = guarded(folder.path()).await;
+        store_wide(&node).await;
+        let all = MAX_REPLIES_BYTES - REPLY_PIECE_BYTES;
+        let fill = || node.app.large(&ReplyOwner::Unknown, all).expect("all room is free");
+        let soon = Duration::from_millis(200);
+        let mut source = reading(&node, &pass).await.ok().unwrap();
+        let (full, mut text) = (fill(), Vec::new());
+        assert!(source.next().await.unwrap().starts_with(b"id: "));
+        {
+            let mut next = std::pin::pin!(source.next());
+            let early = tokio::time::timeout(soon, &mut next).await;
+            assert!(early.is_err(), "there is no room for {:?}", early.unwrap().map(|p| p.len()));
+            drop(full);
+            text.extend_from_slice(&next.await.unwrap());
+            assert_eq!(text.len(), REPLY_PIECE_BYTES, "{}", String::from_utf8_lossy(&text));
+        }
+        // All events are whole, and each stands once.
+        while !text.ends_with(b"\n\n") {
+            text.extend_from_slice(&source.next().await.unwrap());
+        }
+        let text = String::from_utf8(text).unwrap();
+        for once in [r#""secret""#, r#""wide""#, "event: joined\n"] {
+            assert_eq!(text.matches(once).count(), 1, "{once}");
+        }
+        assert!(text.len() > 6_000_000, "{}", text.len());
+        drop(source);
+        // A token that is taken back while its source waits ends the wait.
+        let mut source = reading(&node, &pass).await.ok().unwrap();
+        let _full = fill();
+        source.next().await.unwrap();
+        let mut next = std::pin::pin!(source.next());
+        assert!(tokio::time::timeout(soon, &mut next).await.is_err());
+        revoke(&node);
+        let said = next.await.unwrap();
+        assert!(said.starts_with(b"event: refused\n"), "{:?}", &said[..said.len().min(100)]);
     }
 
     #[test]

@@ -54,6 +54,14 @@ sealane_message::limits! {
     /// Messages that the consumers of one hub were given and have not finished. At the limit
     /// nothing new is given until some are finished. Each takes about 80 bytes.
     MAX_HUB_IN_FLIGHT: usize = 2_000_000, "messages";
+    /// Streams that a token may have, those of systems not counted, whatever others have.
+    MIN_OWNER_STREAMS: u64 = 24, "streams";
+    /// Streams below `groups/` that a token may have, whatever others have.
+    MIN_OWNER_GROUP_STREAMS: u64 = 2, "streams";
+    /// Messages that a token may have held back, whatever others have.
+    MIN_OWNER_DELAYED: u64 = 240, "messages";
+    /// Consumers that a token may have, whatever others have.
+    MIN_OWNER_CONSUMERS: u64 = 60, "consumers";
     /// Messages that the consumers of a token may have in flight, whatever others have.
     MIN_OWNER_IN_FLIGHT: u64 = 1024, "messages";
     /// Shares that have series of their own in `/metrics`, the fullest ones.
@@ -105,6 +113,10 @@ sealane_message::limits! {
     /// How long acknowledgements wait to be stored together. If the hub is killed, messages whose
     /// acknowledgements waited come again.
     ACK_FLUSH_MS: u64 = 25, "milliseconds";
+    /// Idempotency keys and sessions that one commit forgets, all owners together, since their
+    /// owners have more than their shares; or twice as many as the commit adds. Further ones go
+    /// with the next.
+    MAX_COMMIT_TRIMMED: u64 = 8192, "rows";
     /// Dead letters of one commit. Further ones come with the next.
     MAX_COMMIT_LETTERS: usize = 1024, "messages";
     /// Bytes of them, unless a single one is larger. Further ones come with the next commit.

@@ -4,10 +4,14 @@
 //! the steps of consumer members between them, trouble of the store, and kills. After a kill the
 //! hub is opened again. The hub must answer as the model does, or say that the store failed. A
 //! failed request then changes nothing.
+//!
+//! The requests are of several owners, of which one has small shares. The clock steps, and now and
+//! then another process fills the disk.
 
 mod consumers;
 mod requests;
 mod sessions;
+mod shares;
 mod world;
 
 use std::path::Path;
@@ -57,33 +61,48 @@ fn open(folder: &Path, clock: &HubClock) -> StreamHub {
     let level = Level::Os;
     let retention = Retention { max_age_ms: HOUR_MS as u64, ..Retention::default() };
     let config = HubConfig { folder: folder.to_owned(), level, retention };
-    StreamHub::open_by(config, clock.clone()).unwrap()
+    let hub = StreamHub::open_by(config, clock.clone()).unwrap();
+    hub.set_shares(shares::rules());
+    hub
 }
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Sets the clock, and now and then far.
+/// Sets the clock by an hour or by forty days, to 1970, to 2053, or right.
 fn set_clock(clock: &HubClock, random: &mut ModelRandom) {
-    let day = 24 * HOUR_MS;
-    let by_ms = random.pick(&[HOUR_MS, 40 * day, 27 * 365 * day]);
-    clock.step(if random.one_in(2) { by_ms } else { -by_ms });
+    const DAY_MS: i64 = 24 * HOUR_MS;
+    const YEAR_1970_MS: i64 = 100_000;
+    const YEAR_2053_MS: i64 = 83 * 365 * DAY_MS + 21 * DAY_MS;
+    let to = |time_ms: i64| time_ms - clock.day_ms() as i64;
+    clock.step(match random.below(8) {
+        0 => HOUR_MS,
+        1 => -HOUR_MS,
+        2 => 40 * DAY_MS,
+        3 => -40 * DAY_MS,
+        4 => to(YEAR_1970_MS),
+        5 => to(YEAR_2053_MS),
+        _ => to(clock.steady_ms() as i64),
+    });
 }
 
-/// Lets the store fail somewhere in the next commits.
-fn trouble(hub: &StreamHub, random: &mut ModelRandom) {
+/// Lets the store fail somewhere in the next commits; returns whether another process has filled
+/// the disk, and nothing else is wrong.
+fn trouble(hub: &StreamHub, random: &mut ModelRandom) -> bool {
     let trouble = &hub.store_trouble;
     let fault = match random.below(3) {
         0 => StoreFault::Full,
         1 => StoreFault::Busy,
         _ => StoreFault::Failed("a test says so".into()),
     };
-    match random.below(10) {
-        0 => trouble.set_full(true),
-        1 => trouble.set_pages(1),
-        2 | 3 => trouble.refuse_blocks(true),
-        4 => trouble.fail_at(1 + random.below(12), fault, true),
+    let kind = random.below(10);
+    match kind {
+        0..3 => trouble.set_full(true),
+        3 => trouble.set_pages(1),
+        4 => trouble.refuse_blocks(true),
+        5 => trouble.fail_at(1 + random.below(12), fault, true),
         _ => trouble.fail_at(1 + random.below(40), fault, false),
     }
+    kind < 3
 }
 
 /// Ends the hub as a kill does: from some statement on nothing is stored any more.
@@ -108,18 +127,20 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
         for _ in 0..8 + random.below(12) {
             runtime.block_on(publishers.step(&hub, &mut random));
             let troubled = random.one_in(3);
-            if troubled {
-                trouble(&hub, &mut random);
-            }
+            world.is_filled = troubled && trouble(&hub, &mut random);
             if random.one_in(8) {
                 set_clock(&clock, &mut random);
             }
             let batch = requests::batch(&hub, &publishers, &mut world, &mut random);
             done += runtime.block_on(batch);
             done += runtime.block_on(members.step(&hub, &mut world, &mut random));
+            if world.is_filled && random.one_in(4) {
+                runtime.block_on(world.flush_acks(&hub));
+            }
             if troubled {
                 runtime.block_on(world.meet(&hub));
                 hub.store_trouble.end();
+                world.is_filled = false;
             }
             runtime.block_on(world.check(&hub, &mut random));
         }
@@ -129,7 +150,7 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
         }
         drop((members, publishers));
         if random.one_in(4) {
-            world.left();
+            world.left(&hub);
             hub.close().unwrap();
         } else {
             world.killed();
@@ -141,6 +162,10 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
     // A message that is held back until a time ahead comes when that is there.
     clock.step(200 * 365 * 24 * HOUR_MS);
     runtime.block_on(world.end(&hub));
+    // Each takes a quarter of a second.
+    if seed % 16 == 0 {
+        runtime.block_on(world.retain_on_a_filled_disk(&hub));
+    }
     hub.close().unwrap();
     (done, failed)
 }

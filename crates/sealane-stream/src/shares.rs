@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::Error;
-use crate::limits::MIN_OWNER_IN_FLIGHT;
 pub use rules::{OwnShares, ShareKind, ShareRules};
 
 const KINDS: usize = ShareKind::ALL.len();
@@ -97,16 +96,19 @@ impl ShareChanges {
         each.map(|((owner, kind), count)| (owner.to_string(), *kind, count.unsigned_abs()))
     }
 
-    /// How much more an owner has by now; 0 where it has less.
-    pub(crate) fn gained(&self, owner: &str, kind: ShareKind) -> u64 {
-        let change = self.0.get(&(Arc::from(owner), kind)).copied().unwrap_or_default();
-        change.max(0).unsigned_abs()
+    /// How much more an owner has by now.
+    pub(crate) fn of(&self, owner: &str, kind: ShareKind) -> i64 {
+        self.0.get(&(Arc::from(owner), kind)).copied().unwrap_or_default()
+    }
+
+    /// The same of all owners together.
+    pub(crate) fn of_all(&self, kind: ShareKind) -> i64 {
+        self.0.iter().filter(|((_, of), _)| *of == kind).map(|(_, change)| change).sum()
     }
 
     /// How much an owner lost so far.
     pub(crate) fn lost(&self, owner: &str, kind: ShareKind) -> u64 {
-        let change = self.0.get(&(Arc::from(owner), kind)).copied().unwrap_or_default();
-        change.min(0).unsigned_abs()
+        self.of(owner, kind).min(0).unsigned_abs()
     }
 }
 
@@ -250,18 +252,20 @@ impl OwnerTally {
         self.limits(kind).load(Ordering::Relaxed)
     }
 
-    /// Whether the owner may have so many more.
+    /// Whether the owner may have so many more, where all owners together get `all` more.
     ///
     /// # Errors
     /// [`Error::ShareTaken`] where that is more than its share, [`Error::TooMany`] where it is more
-    /// than the hub has.
-    pub(crate) fn check(&self, kind: ShareKind, more: u64) -> Result<(), Error> {
-        if self.held(kind).saturating_add(more) > self.limit(kind) {
-            return Err(self.refuse(kind, self.taken(kind)));
-        }
-        let is_full = |sum: &Arc<Self>| sum.held(kind).saturating_add(more) > sum.limit(kind);
-        if self.sum.as_ref().is_some_and(is_full) {
+    /// than the hub has, and more than the owner's floor.
+    pub(crate) fn check(&self, kind: ShareKind, more: i64, all: i64) -> Result<(), Error> {
+        let held = self.held(kind).saturating_add_signed(more);
+        let is_full = |sum: &Arc<Self>| sum.held(kind).saturating_add_signed(all) > sum.limit(kind);
+        // Four owners that each have a quarter would otherwise leave a fifth nothing.
+        if held > kind.floor() && self.sum.as_ref().is_some_and(is_full) {
             return Err(self.refuse(kind, Self::full(kind)));
+        }
+        if held > self.limit(kind) {
+            return Err(self.refuse(kind, self.taken(kind)));
         }
         Ok(())
     }
@@ -305,10 +309,17 @@ impl OwnerTally {
     /// # Errors
     /// As [`OwnerTally::check`].
     pub(crate) fn take(self: &Arc<Self>, kind: ShareKind) -> Result<SharePlace, Error> {
-        if !self.take_one(kind) {
+        let Some(held) = self.take_one(kind) else {
             return Err(self.refuse(kind, self.taken(kind)));
-        }
-        let is_full = |sum: &Arc<Self>| !sum.take_one(kind);
+        };
+        let is_assured = held < kind.floor();
+        let is_full = |sum: &Arc<Self>| match is_assured {
+            true => {
+                sum.add(kind, 1);
+                false
+            }
+            false => sum.take_one(kind).is_none(),
+        };
         if self.sum.as_ref().is_some_and(is_full) {
             self.held_of(kind).fetch_sub(1, Ordering::Relaxed);
             return Err(self.refuse(kind, Self::full(kind)));
@@ -316,11 +327,11 @@ impl OwnerTally {
         Ok(SharePlace { tally: self.clone(), kind, is_left: AtomicBool::new(false) })
     }
 
-    /// Takes one of this tally alone, where it is within its limit.
-    fn take_one(&self, kind: ShareKind) -> bool {
+    /// Takes one of this tally alone, where it is within its limit; returns how many there were.
+    fn take_one(&self, kind: ShareKind) -> Option<u64> {
         let limit = self.limit(kind);
         let more = |held: u64| (held < limit).then_some(held + 1);
-        self.held_of(kind).fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.held_of(kind).fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()
     }
 
     /// The same for what is there, whatever the share is.
@@ -337,7 +348,7 @@ impl OwnerTally {
         let left = |sum: &Arc<Self>| sum.limit(kind).saturating_sub(sum.held(kind));
         let of_all = self.sum.as_ref().map_or(u64::MAX, left);
         // The others' messages never keep an owner from a few of its own.
-        own.min(of_all.max(MIN_OWNER_IN_FLIGHT.saturating_sub(held)))
+        own.min(of_all.max(kind.floor().saturating_sub(held)))
     }
 
     pub(crate) fn has_in_flight_room(&self) -> bool {
@@ -391,6 +402,7 @@ impl Drop for SharePlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MIN_OWNER_IN_FLIGHT;
 
     #[test]
     fn an_owner_has_a_part_and_an_only_one_has_all() {
@@ -439,6 +451,38 @@ mod tests {
         assert!(!book.of("e").has_in_flight_room() && !book.of("a").has_in_flight_room());
         book.of("a").remove(ShareKind::InFlight, 2 * MIN_OWNER_IN_FLIGHT);
         assert_eq!(book.of("a").take_in_flight(1), 1);
+    }
+
+    #[test]
+    fn four_owners_that_fill_the_hub_leave_a_fifth_its_floor() {
+        for kind in
+            [ShareKind::Streams, ShareKind::GroupStreams, ShareKind::Delayed, ShareKind::Consumers]
+        {
+            let book = ShareBook::default();
+            let none = OwnShares::default().with(kind, 0);
+            book.set_rules(ShareRules::new(9, HashMap::from([("none".to_owned(), none)])));
+            for owner in ["a", "b", "c", "d"] {
+                let part = (kind.limit() / 4) as i64;
+                book.of(owner).check(kind, part, part).unwrap();
+                book.of(owner).add(kind, kind.limit() / 4);
+            }
+            let (fifth, floor, all) = (book.of("e"), kind.floor(), kind.limit());
+            assert!((1..=all / 1000).contains(&floor), "{kind:?}: {floor}");
+            let by_floor = floor as i64;
+            assert_eq!(fifth.check(kind, by_floor, by_floor), Ok(()), "{kind:?}");
+            let places: Vec<_> = (0..floor).map(|_| fifth.take(kind).unwrap()).collect();
+            let full = Error::TooMany { what: kind.what(), limit: all };
+            assert_eq!(fifth.check(kind, 1, 1), Err(full.clone()));
+            assert_eq!(fifth.take(kind).unwrap_err(), full);
+            assert_eq!((fifth.held(kind), book.sum(kind)), (floor, all + floor));
+            drop(places);
+            assert_eq!((fifth.held(kind), book.sum(kind)), (0, all));
+            let given_back = fifth.check(kind, by_floor + 1, 0);
+            assert_eq!(given_back, Ok(()), "another one gives so many back by the same commit");
+            // A share that was chosen holds below the floor too.
+            let said = Error::ShareTaken { owner: "none".into(), what: kind.what(), limit: 0 };
+            assert_eq!(book.of("none").check(kind, 1, 1), Err(said));
+        }
     }
 
     #[test]

@@ -205,7 +205,6 @@ impl StoreWriter {
             next: &mut self.next,
             unsaved: &self.unsaved,
             sessions: &self.sessions,
-            delayed: self.upkeep.delayed,
             sweeping: &sweeping,
         };
         let mut result = Ok(());

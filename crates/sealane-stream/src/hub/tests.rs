@@ -6,10 +6,11 @@ use sealane_codec::{Codec, Transcoder};
 use sealane_protocol::{AckMark, ConsumerChange, EnqueueOutcome, ListDelayed, Op};
 
 use super::*;
-use crate::SessionItem;
 use crate::consumer::ConsumerSteer;
+use crate::limits::MIN_OWNER_STREAMS;
 use crate::limits::{CLOCK_CALM_MS, MAX_GROUP_STREAMS, MAX_IDEMPOTENCY_AGE_MS, MAX_STREAMS};
 use crate::writer::{ManageCommand, ManageDeed};
+use crate::{SessionItem, ShareRules};
 
 fn open(folder: &tempfile::TempDir) -> StreamHub {
     let (folder, level) = (folder.path().to_owned(), Level::Os);
@@ -183,6 +184,15 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
 /// A client that may make streams of all other names takes no group its control stream, and no
 /// message its dead letter.
 #[tokio::test]
+async fn a_stream_that_is_made_under_a_clock_before_1970_has_a_generation() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, clock) = open_by_clock(&folder);
+    clock.step(-100 * 365 * 24 * 3_600_000);
+    let appended = hub.enqueue(messages(&hub, "a", 1)).await.unwrap();
+    assert_eq!((appended.generation, appended.offset), (1, 0));
+}
+
+#[tokio::test]
 async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(&folder);
@@ -220,6 +230,17 @@ async fn systems_have_room_for_their_streams_when_there_is_none_for_others() {
     (1..MAX_GROUP_STREAMS as u32).for_each(|n| known(format!("groups/{n}"), 2_000_000 + n));
     assert_eq!(make("groups/more").await, refused("streams below `groups/`", MAX_GROUP_STREAMS));
     assert_eq!(make("dead/flood/2").await, Ok(()));
+    // However full the hub is, a token that is new has its floor.
+    hub.set_shares(ShareRules::new(5, HashMap::new()));
+    let of_token = async |topic: String| {
+        let enqueue = StreamEnqueue { owner: "new".into(), ..messages(&hub, &topic, 1) };
+        hub.enqueue(enqueue).await.map(|_| ())
+    };
+    for n in 0..MIN_OWNER_STREAMS {
+        assert_eq!(of_token(format!("new/{n}")).await, Ok(()), "{n}");
+    }
+    assert_eq!(of_token("new/more".to_owned()).await, refused("streams", MAX_STREAMS));
+    hub.set_shares(ShareRules::default());
     // One that goes makes room for one of its kind.
     hub.remove(&"groups/0a1b2c3d".parse().unwrap()).await.unwrap();
     assert_eq!(make("more").await, refused("streams", MAX_STREAMS));

@@ -6,6 +6,7 @@ use sealane_message::Topic;
 use sealane_protocol::{AckMark, ConsumerVerb, Op, StreamPosition};
 
 use super::ModelRandom;
+use super::shares::OWNERS;
 use super::world::ModelWorld;
 
 use crate::{
@@ -61,6 +62,15 @@ impl ConsumerLedger {
             match last {
                 ModelLast::Acked { is_sure } | ModelLast::Dead { is_sure } => *is_sure = true,
                 ModelLast::Held { .. } | ModelLast::Back | ModelLast::Passed => {}
+            }
+        }
+    }
+
+    /// All acknowledgements are stored. A dead letter may still wait for room.
+    pub(super) fn acks_flushed(&mut self) {
+        for last in self.last.values_mut() {
+            if let ModelLast::Acked { is_sure } = last {
+                *is_sure = true;
             }
         }
     }
@@ -171,6 +181,7 @@ impl ConsumerLedger {
 struct ModelMember {
     topic: Topic,
     name: &'static str,
+    owner: &'static str,
     number: u64,
     subscription: StreamSubscription,
     held: Vec<StreamPosition>,
@@ -199,7 +210,7 @@ impl ModelMembers {
                     let member = self.all.swap_remove(random.below(self.all.len() as u64) as usize);
                     leave(member, world);
                 }
-                3..=6 => self.take(world, random).await,
+                3..=6 => self.take(hub, world, random).await,
                 _ => self.finish(world, random),
             }
         }
@@ -217,22 +228,27 @@ impl ModelMembers {
         let name = random.pick(&["c0", "c1"]);
         let max_attempts = (name == "c1").then_some(ATTEMPTS);
         let change = ConsumerChange { max_attempts, ..ConsumerChange::default() };
-        let owner = String::new();
+        let owner = random.pick(&OWNERS);
         let who = SubscriptionReader::Member {
             name: name.into(),
-            owner,
+            owner: owner.into(),
             start: ReadStart::First,
             change,
             steers: Default::default(),
         };
-        let (subscription, _) = hub.subscribe(topic.clone().into(), who).await.unwrap();
+        world.shares.look(hub);
+        let subscription = match hub.subscribe(topic.clone().into(), who).await {
+            Ok((subscription, _)) => subscription,
+            Err(error) => return world.shares.refused(owner, &error),
+        };
         world.stream(&topic).consumers.entry(name.into()).or_default();
         self.count += 1;
         let number = self.count;
-        self.all.push(ModelMember { topic, name, number, subscription, held: Vec::new() });
+        let held = Vec::new();
+        self.all.push(ModelMember { topic, name, owner, number, subscription, held });
     }
 
-    async fn take(&mut self, world: &mut ModelWorld, random: &mut ModelRandom) {
+    async fn take(&mut self, hub: &StreamHub, world: &mut ModelWorld, random: &mut ModelRandom) {
         if self.all.is_empty() {
             return;
         }
@@ -242,12 +258,18 @@ impl ModelMembers {
         let credit = 1 + random.below(12);
         member.subscription.apply(Op::Credit(credit)).unwrap();
         let mut events = Vec::new();
+        world.shares.look(hub);
         match member.subscription.take(credit as usize, 1 << 20, &mut events).await {
             Ok(()) => {}
             // Its stream or consumer was removed, and its ledger with it.
             Err(Error::StreamRemoved | Error::ConsumerRemoved) => {
                 self.all.swap_remove(at);
                 return;
+            }
+            // Its stream was made again, and in that it would make the consumer.
+            Err(error @ Error::ShareTaken { .. }) => {
+                let member = self.all.swap_remove(at);
+                return world.shares.refused(member.owner, &error);
             }
             Err(error) => panic!("{what}: {error}"),
         }
@@ -305,7 +327,7 @@ impl ModelMembers {
 
 /// A member goes: what it had comes to others.
 fn leave(member: ModelMember, world: &mut ModelWorld) {
-    let ModelMember { topic, name, number, subscription, held } = member;
+    let ModelMember { topic, name, number, subscription, held, .. } = member;
     drop(subscription);
     let Some(ledger) = world.known(&topic).and_then(|known| known.consumers.get_mut(name)) else {
         return;

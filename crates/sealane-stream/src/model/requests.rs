@@ -10,24 +10,32 @@ use sealane_protocol::ConsumerVerb;
 use super::ModelRandom;
 use super::consumers::ModelVerb;
 use super::sessions::{self, ModelAsk, ModelPublishers};
+use super::shares::OWNERS;
 use super::world::{ModelMessage, ModelWorld};
 use crate::{
-    AppendedMessages, Error, IdempotencyKey, Level, ReadStart, StoredPlace, StreamChange,
-    StreamEnqueue, StreamEnvelope, StreamHub, StreamState,
+    AppendedMessages, Error, IdempotencyKey, Level, ReadStart, ShareKind, StoredPlace,
+    StreamChange, StreamEnqueue, StreamEnvelope, StreamHub, StreamState,
 };
 
 /// One request.
 #[derive(Debug, Clone)]
 pub(super) enum ModelRequest {
-    Publish { topic: Topic, ids: Vec<String>, key: Option<u64>, expect: Option<u64> },
-    Delay { topic: Topic, id: String, delay_ms: u64 },
-    Configure { topic: Topic, change: StreamChange },
+    Publish { owner: &'static str, topic: Topic, ids: Vec<String>, how: ModelPublish },
+    Delay { owner: &'static str, topic: Topic, id: String, delay_ms: u64 },
+    Configure { owner: &'static str, topic: Topic, change: StreamChange },
     Remove { topic: Topic },
     RemoveIdle { seen: Box<StreamState> },
     Session { session: usize, asked: Vec<ModelAsk> },
     Manage { topic: Topic, consumer: &'static str, verb: ModelVerb },
     Purge { topic: Topic, before: u64 },
     Cancel { topic: Topic, id: String },
+}
+
+/// The wishes of a publisher beside its messages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModelPublish {
+    key: Option<u64>,
+    expect: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -64,6 +72,8 @@ pub(super) async fn batch(
         };
         requests.push(request.unwrap_or_else(|| new_or_again(world, random)));
     }
+    world.weigh(hub);
+    world.failed_to_gain.clear();
     // They are polled in order and reach the writer's queue in order.
     let sent = requests.iter().map(|request| send(hub, publishers, request));
     let answers = join_all(sent).await;
@@ -73,6 +83,7 @@ pub(super) async fn batch(
             Err(error) => refused(world, &request, error),
         }
     }
+    world.weigh(hub);
     count
 }
 
@@ -108,14 +119,15 @@ fn new_or_again(world: &mut ModelWorld, random: &mut ModelRandom) -> ModelReques
         return again;
     }
     let request = new_request(world, random);
-    if matches!(request, ModelRequest::Publish { key: Some(_), expect: None, .. }) {
+    if let ModelRequest::Publish { how: ModelPublish { key: Some(_), expect: None }, .. } = request
+    {
         world.asked.push(request.clone());
     }
     request
 }
 
 fn new_request(world: &mut ModelWorld, random: &mut ModelRandom) -> ModelRequest {
-    let topic = world.topic(random);
+    let (topic, owner) = (world.topic(random), random.pick(&OWNERS));
     match random.below(26) {
         20 => ModelRequest::Purge { before: random.below(2 + world.next(&topic)), topic },
         21 => {
@@ -131,24 +143,20 @@ fn new_request(world: &mut ModelWorld, random: &mut ModelRandom) -> ModelRequest
         2 | 3 => {
             let level = random.one_in(2).then(|| random.pick(&Level::ALL));
             let max_count = topic.as_str().starts_with("r/").then(|| random.pick(&[0, 5, 20]));
-            ModelRequest::Configure {
-                topic,
-                change: StreamChange { level, max_count, ..StreamChange::default() },
-            }
+            let change = StreamChange { level, max_count, ..StreamChange::default() };
+            ModelRequest::Configure { owner, topic, change }
         }
         4 | 5 => {
             let topic = format!("d/{}", random.below(2)).parse().unwrap();
-            ModelRequest::Delay { topic, id: world.id(), delay_ms: random.below(30) }
+            ModelRequest::Delay { owner, topic, id: world.id(), delay_ms: random.below(30) }
         }
         6 => {
             let number = random.below(4);
             let name = if random.one_in(2) { "d" } else { "dead/s" };
             let topic = format!("{name}/{number}").parse().unwrap();
             let level = Some(random.pick(&Level::ALL));
-            ModelRequest::Configure {
-                topic,
-                change: StreamChange { level, ..StreamChange::default() },
-            }
+            let change = StreamChange { level, ..StreamChange::default() };
+            ModelRequest::Configure { owner, topic, change }
         }
         _ => {
             let size = 1 + random.below(3) * random.below(4);
@@ -156,7 +164,7 @@ fn new_request(world: &mut ModelWorld, random: &mut ModelRandom) -> ModelRequest
             let key = random.one_in(4).then(|| random.below(6));
             let next = world.next(&topic);
             let expect = random.one_in(6).then(|| next.saturating_sub(random.below(2)));
-            ModelRequest::Publish { topic, ids, key, expect }
+            ModelRequest::Publish { owner, topic, ids, how: ModelPublish { key, expect } }
         }
     }
 }
@@ -179,32 +187,25 @@ async fn send(
     request: &ModelRequest,
 ) -> Result<ModelAnswer, Error> {
     match request.clone() {
-        ModelRequest::Publish { topic, ids, key, expect } => {
+        ModelRequest::Publish { owner, topic, ids, how: ModelPublish { key, expect } } => {
             let envelopes = ids.iter().map(|id| envelope(hub, id)).collect();
             let key = key.map(|key| {
-                let body = ids.concat();
+                let (body, key) = (ids.concat(), key.to_string());
                 // The body is part of what a key stands for.
-                IdempotencyKey::new(b"", key.to_string().as_bytes(), body.as_bytes()).unwrap()
+                IdempotencyKey::new(owner.as_bytes(), key.as_bytes(), body.as_bytes()).unwrap()
             });
-            let enqueue =
-                StreamEnqueue { topic, envelopes, expect, delay_ms: None, key, owner: "".into() };
+            let (delay_ms, owner) = (None, owner.into());
+            let enqueue = StreamEnqueue { topic, envelopes, expect, delay_ms, key, owner };
             hub.enqueue(enqueue).await.map(ModelAnswer::Appended)
         }
-        ModelRequest::Delay { topic, id, delay_ms } => {
-            let envelopes = vec![envelope(hub, &id)];
-            let delay_ms = Some(delay_ms);
-            let enqueue = StreamEnqueue {
-                topic,
-                envelopes,
-                expect: None,
-                delay_ms,
-                key: None,
-                owner: "".into(),
-            };
+        ModelRequest::Delay { owner, topic, id, delay_ms } => {
+            let (envelopes, delay_ms) = (vec![envelope(hub, &id)], Some(delay_ms));
+            let (expect, key, owner) = (None, None, owner.into());
+            let enqueue = StreamEnqueue { topic, envelopes, expect, delay_ms, key, owner };
             hub.enqueue(enqueue).await.map(ModelAnswer::Appended)
         }
-        ModelRequest::Configure { topic, change } => {
-            let configured = hub.configure(&topic, change).await;
+        ModelRequest::Configure { owner, topic, change } => {
+            let configured = hub.configure_for(owner.into(), &topic, change).await;
             configured.map(|(_, made)| ModelAnswer::Configured(made))
         }
         ModelRequest::Remove { topic } => hub.remove(&topic).await.map(|()| ModelAnswer::Removed),
@@ -235,37 +236,19 @@ pub(super) fn envelope(hub: &StreamHub, id: &str) -> StreamEnvelope {
 fn accepted(hub: &StreamHub, world: &mut ModelWorld, request: ModelRequest, answer: ModelAnswer) {
     let seed = world.seed;
     match (request, answer) {
-        (ModelRequest::Publish { topic, ids, key, expect }, ModelAnswer::Appended(appended)) => {
-            let next = world.next(&topic);
-            let stream = world.stream(&topic);
-            let was_seen = key.and_then(|key| stream.keys.get(&key)).is_some();
-            assert_eq!(appended.replayed, was_seen, "seed {seed} {topic} {key:?}: a repeated key");
-            if appended.replayed {
-                let seen = key.and_then(|key| stream.keys.get(&key)).expect("a key that was seen");
-                assert_eq!((&seen.0, seen.1), (&ids, appended.offset), "seed {seed} {topic}");
-                return;
-            }
-            assert_eq!(appended.offset, next, "seed {seed} {topic}: the next offset");
-            assert!(expect.is_none_or(|expect| expect == next), "seed {seed} {topic} {expect:?}");
-            if let Some(key) = key {
-                let before = stream.keys.insert(key, (ids.clone(), appended.offset));
-                assert!(before.is_none(), "seed {seed} {topic}: stored twice under key {key}");
-            }
-            for (n, id) in ids.into_iter().enumerate() {
-                let offset = appended.offset + n as u64;
-                let is_sure = appended.level > Level::Memory;
-                let generation = appended.generation;
-                stream.messages.insert(offset, ModelMessage { id, generation, is_sure });
-            }
+        (ModelRequest::Publish { owner, topic, ids, how }, ModelAnswer::Appended(appended)) => {
+            published(world, owner, &topic, ids, how, &appended);
         }
-        (ModelRequest::Delay { topic, id, .. }, ModelAnswer::Appended(_)) => {
-            world.stream(&topic).delayed.insert(id);
+        (ModelRequest::Delay { owner, topic, id, .. }, ModelAnswer::Appended(_)) => {
+            assert!(!world.is_filled, "seed {seed} {topic}: held back on a full disk");
+            world.made_by(owner, &topic).delayed.insert(id);
+            world.shares.gained(owner, ShareKind::Delayed, 1);
         }
         // The model does not follow streams that the hub itself makes.
         (ModelRequest::Configure { topic, .. }, _) if topic.as_str().starts_with("dead/") => {}
-        (ModelRequest::Configure { topic, change }, ModelAnswer::Configured(made)) => {
+        (ModelRequest::Configure { owner, topic, change }, ModelAnswer::Configured(made)) => {
             assert_eq!(made, !world.has(&topic), "seed {seed} {topic}: made");
-            let stream = world.stream(&topic);
+            let stream = world.made_by(owner, &topic);
             stream.level = change.level.unwrap_or(stream.level);
             stream.max_count = change.max_count.unwrap_or(stream.max_count);
             stream.was_bounded |= stream.max_count > 0;
@@ -296,18 +279,70 @@ fn accepted(hub: &StreamHub, world: &mut ModelWorld, request: ModelRequest, answ
     }
 }
 
+/// Messages are stored, now or since an earlier time.
+fn published(
+    world: &mut ModelWorld,
+    owner: &'static str,
+    topic: &Topic,
+    ids: Vec<String>,
+    how: ModelPublish,
+    appended: &AppendedMessages,
+) {
+    let (seed, next, is_filled) = (world.seed, world.next(topic), world.is_filled);
+    let key = how.key.map(|key| (owner, key));
+    let stream = world.made_by(owner, topic);
+    let seen = key.and_then(|key| stream.keys.get(&key).cloned());
+    if appended.replayed {
+        let seen = seen.unwrap_or_else(|| panic!("seed {seed} {topic} {key:?}: a repeated key"));
+        assert_eq!((&seen.ids, seen.offset), (&ids, appended.offset), "seed {seed} {topic}");
+        return;
+    }
+    assert!(!is_filled, "seed {seed} {topic}: published on a full disk");
+    assert_eq!(appended.offset, next, "seed {seed} {topic}: the next offset");
+    assert!(how.expect.is_none_or(|expect| expect == next), "seed {seed} {topic} {how:?}");
+    let is_sure = appended.level > Level::Memory;
+    if let Some(seen) = seen {
+        world.shares.must_have_lost(owner, &seen, &format!("seed {seed} {topic}"));
+    }
+    if let Some(key) = key {
+        let seen = world.shares.key(owner, ids.clone(), appended.offset, is_sure);
+        world.stream(topic).keys.insert(key, seen);
+    }
+    let stream = world.stream(topic);
+    for (n, id) in ids.into_iter().enumerate() {
+        let offset = appended.offset + n as u64;
+        let generation = appended.generation;
+        stream.messages.insert(offset, ModelMessage { id, generation, is_sure });
+    }
+}
+
 /// A refusal says what the model says; a fault means that nothing came to be.
 fn refused(world: &mut ModelWorld, request: &ModelRequest, error: Error) {
     let seed = world.seed;
+    if let (ModelRequest::Publish { topic, .. }, Error::StorageFull) = (request, &error) {
+        world.failed_to_gain.insert(topic.clone());
+    }
     match (request, error) {
-        (_, Error::StorageFull | Error::StorageBusy | Error::StorageFailed(_)) => {}
-        (ModelRequest::Publish { topic, expect, .. }, Error::OffsetMismatch { next }) => {
-            assert_eq!(next, world.next(topic), "seed {seed} {topic}: the offset that is said");
-            assert!(expect.is_some_and(|expect| expect != next), "seed {seed} {topic}");
+        (request, Error::StorageFull) if world.is_filled => {
+            let adds = matches!(request, ModelRequest::Publish { .. } | ModelRequest::Delay { .. });
+            assert!(adds, "seed {seed}: {request:?} needs no room");
         }
-        (ModelRequest::Publish { topic, ids, key, .. }, Error::KeyReused) => {
-            let seen = key.and_then(|key| world.stream(topic).keys.get(&key).cloned());
-            assert!(seen.is_some_and(|seen| seen.0 != *ids), "seed {seed} {topic}");
+        (_, Error::StorageFull | Error::StorageBusy | Error::StorageFailed(_))
+            if !world.is_filled => {}
+        (
+            ModelRequest::Publish { owner, .. }
+            | ModelRequest::Delay { owner, .. }
+            | ModelRequest::Configure { owner, .. },
+            error @ Error::ShareTaken { .. },
+        ) => world.shares.refused(owner, &error),
+        (ModelRequest::Publish { topic, how, .. }, Error::OffsetMismatch { next }) => {
+            assert_eq!(next, world.next(topic), "seed {seed} {topic}: the offset that is said");
+            assert!(how.expect.is_some_and(|expect| expect != next), "seed {seed} {topic}");
+        }
+        (ModelRequest::Publish { owner, topic, ids, how }, Error::KeyReused) => {
+            let key = how.key.map(|key| (*owner, key));
+            let seen = key.and_then(|key| world.known(topic)?.keys.get(&key).cloned());
+            assert!(seen.is_some_and(|seen| seen.ids != *ids), "seed {seed} {topic}");
         }
         // These look for their stream before those that come before them in the queue are done.
         (

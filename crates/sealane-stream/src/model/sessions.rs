@@ -10,10 +10,12 @@ use tokio::time::timeout;
 use super::ModelRandom;
 use super::requests::envelope;
 use super::world::{ModelMessage, ModelWorld};
-use crate::{Error, Level, PublishAnswered, PublishSession, SessionItem, StoredPlace, StreamHub};
+use crate::{
+    Error, Level, PublishAnswered, PublishSession, SessionItem, ShareKind, StoredPlace, StreamHub,
+};
 
-/// Owner and name of each session; two differ in their owners alone.
-const SESSIONS: [(&str, &str); 3] = [("", "p"), ("a", "p"), ("", "q")];
+/// Owner and name of each session; three differ in their owners alone.
+const SESSIONS: [(&str, &str); 4] = [("", "p"), ("a", "p"), ("", "q"), ("b", "p")];
 /// Places of each stream that the hub is to remember.
 const KEEP: u64 = 6;
 
@@ -157,14 +159,24 @@ pub(super) fn answered(
     asked: Vec<ModelAsk>,
     results: Vec<Result<StoredPlace, Error>>,
 ) {
+    let (owner, is_filled) = (SESSIONS[session].0, world.is_filled);
     for (ask, result) in asked.into_iter().zip(results) {
         let what = format!("seed {}: session {session} {} {}", world.seed, ask.topic, ask.n);
         let next = world.next(&ask.topic);
+        if matches!(result, Err(Error::StorageFull)) {
+            world.failed_to_gain.insert(ask.topic.clone());
+        }
+        if is_forgotten(world, session, &ask, &result) {
+            world.shares.must_have_lost_session(owner, &what);
+            world.stream(&ask.topic).sessions.remove(&session);
+        }
         let known = world.known(&ask.topic).and_then(|known| known.sessions.get(&session));
         let last = known.map_or(0, ModelNumbers::last);
         match result {
             Ok(placed) => stored(world, session, ask, &placed, &what),
-            Err(Error::StorageFull | Error::StorageBusy | Error::StorageFailed(_)) => {}
+            Err(Error::StorageFull) => {}
+            Err(Error::StorageBusy | Error::StorageFailed(_)) if !is_filled => {}
+            Err(error @ Error::ShareTaken { .. }) => world.shares.refused(owner, &error),
             Err(Error::NumberSkipped { next }) => {
                 assert!(next == last + 1 && ask.n > next, "{what}: it is said to be behind {next}");
             }
@@ -186,10 +198,28 @@ pub(super) fn answered(
     }
 }
 
+/// Whether the hub begins the session anew in this stream, as if it had never published there.
+fn is_forgotten(
+    world: &mut ModelWorld,
+    session: usize,
+    ask: &ModelAsk,
+    result: &Result<StoredPlace, Error>,
+) -> bool {
+    let known = world.known(&ask.topic).and_then(|known| known.sessions.get(&session));
+    let is_known = known.is_some_and(|numbers| numbers.last() > 0);
+    is_known
+        && match result {
+            Ok(placed) => ask.n == 1 && !placed.replayed,
+            Err(Error::NumberSkipped { next }) => *next == 1,
+            Err(Error::OffsetMismatch { .. } | Error::ShareTaken { .. }) => ask.n == 1,
+            Err(_) => false,
+        }
+}
+
 /// A message is stored, now or since an earlier time.
 fn stored(world: &mut ModelWorld, session: usize, ask: ModelAsk, placed: &StoredPlace, what: &str) {
-    let next = world.next(&ask.topic);
-    let known = world.stream(&ask.topic);
+    let (next, owner, is_filled) = (world.next(&ask.topic), SESSIONS[session].0, world.is_filled);
+    let known = world.made_by(owner, &ask.topic);
     let numbers = known.sessions.entry(session).or_default();
     if let Some((place, id)) = numbers.stored(ask.n) {
         let (place, is_same) = (*place, *id == ask.id);
@@ -198,6 +228,8 @@ fn stored(world: &mut ModelWorld, session: usize, ask: ModelAsk, placed: &Stored
         return;
     }
     assert!(!placed.replayed, "{what}: it is new");
+    assert!(!is_filled, "{what}: stored on a full disk");
+    let begins = numbers.last() == 0;
     assert_eq!(ask.n, numbers.last() + 1, "{what}: it is stored behind a gap");
     numbers.0.push((placed.first, ask.id.clone()));
     match placed.first {
@@ -214,6 +246,10 @@ fn stored(world: &mut ModelWorld, session: usize, ask: ModelAsk, placed: &Stored
         EnqueueOutcome::Due(_) => {
             assert!(ask.delay_ms.is_some(), "{what}: it is not held back");
             known.delayed.insert(ask.id);
+            world.shares.gained(owner, ShareKind::Delayed, 1);
         }
+    }
+    if begins {
+        world.shares.session(owner);
     }
 }

@@ -7,10 +7,14 @@ use sealane_message::Topic;
 use sealane_protocol::StreamPosition;
 
 use super::consumers::{ConsumerLedger, ModelVerb};
-use super::requests::ModelRequest;
+use super::requests::{ModelRequest, envelope};
 use super::sessions::ModelNumbers;
+use super::shares::{self, ModelKey, ModelShares, OWNERS};
 use super::{ModelRandom, until};
-use crate::{Error, Level, ReadStart, StreamHub, StreamState, SubscriptionOutput};
+use crate::{
+    Error, Level, ReadStart, ShareKind, StreamChange, StreamEnqueue, StreamHub, StreamState,
+    SubscriptionOutput,
+};
 
 /// The known state of a message that was acknowledged.
 #[derive(Debug, Clone)]
@@ -24,6 +28,8 @@ pub(super) struct ModelMessage {
 /// One stream, from when it was made until it is removed.
 #[derive(Debug, Default)]
 pub(super) struct ModelStream {
+    /// The owner whose share it counts to.
+    pub(super) owner: &'static str,
     pub(super) level: Level,
     pub(super) max_count: u64,
     /// Whether it ever had a bound.
@@ -32,8 +38,8 @@ pub(super) struct ModelStream {
     pub(super) purged: u64,
     /// By offset.
     pub(super) messages: BTreeMap<u64, ModelMessage>,
-    /// The messages that came with an idempotency key, and their offset.
-    pub(super) keys: HashMap<u64, (Vec<String>, u64)>,
+    /// The messages that came with an idempotency key, by owner and key.
+    pub(super) keys: HashMap<(&'static str, u64), ModelKey>,
     /// Ids that are held back.
     pub(super) delayed: HashSet<String>,
     pub(super) consumers: BTreeMap<String, ConsumerLedger>,
@@ -61,6 +67,12 @@ pub(super) struct ModelWorld {
     pub(super) asked: Vec<ModelRequest>,
     /// Streams as they were seen at some time, to be removed if they still are so.
     pub(super) looked: Vec<StreamState>,
+    pub(super) shares: ModelShares,
+    /// Whether another process has filled the disk, and nothing else is wrong.
+    pub(super) is_filled: bool,
+    /// Streams to which a message of this batch was on its way when the store failed: they were
+    /// not idle.
+    pub(super) failed_to_gain: HashSet<Topic>,
 }
 
 /// The result of one look at a stream.
@@ -73,8 +85,17 @@ struct ModelFound {
 
 impl ModelWorld {
     pub(super) fn new(seed: u64) -> Self {
-        let (streams, seen) = (BTreeMap::new(), HashMap::new());
-        Self { seed, streams, seen, ids: 0, asked: Vec::new(), looked: Vec::new() }
+        Self {
+            seed,
+            streams: BTreeMap::new(),
+            seen: HashMap::new(),
+            ids: 0,
+            asked: Vec::new(),
+            looked: Vec::new(),
+            shares: ModelShares::new(seed),
+            is_filled: false,
+            failed_to_gain: HashSet::new(),
+        }
     }
 
     pub(super) fn id(&mut self) -> String {
@@ -90,6 +111,31 @@ impl ModelWorld {
 
     pub(super) fn has(&self, topic: &Topic) -> bool {
         self.streams.contains_key(topic)
+    }
+
+    /// The stream, which this owner has made if it is not known yet.
+    pub(super) fn made_by(&mut self, owner: &'static str, topic: &Topic) -> &mut ModelStream {
+        if !self.has(topic) {
+            self.shares.gained(owner, ShareKind::Streams, 1);
+            self.stream(topic).owner = owner;
+        }
+        self.stream(topic)
+    }
+
+    /// Streams that count to the share of this owner.
+    fn streams_of(&self, owner: &str) -> u64 {
+        self.streams.values().filter(|known| known.owner == owner).count() as u64
+    }
+
+    /// Holds the shares, as the hub counts them, against what is known.
+    pub(super) fn weigh(&mut self, hub: &StreamHub) {
+        let seed = self.seed;
+        self.shares.look(hub);
+        for owner in OWNERS {
+            let (held, known) =
+                (shares::held(hub, owner, ShareKind::Streams), self.streams_of(owner));
+            assert_eq!(held, known, "seed {seed}: streams of `{owner}`");
+        }
     }
 
     /// The stream, which comes to be known by being made.
@@ -134,7 +180,9 @@ impl ModelWorld {
         // A member that read an earlier stream of this topic may read this one, too.
         let is_read = |info: StreamState| info.consumers.iter().any(|one| one.members > 0);
         let may_be_read = !known.consumers.is_empty() || !known.loose.is_empty();
-        let is_used = is_given || may_be_read || hub.stream(topic).map_or(true, is_read);
+        let has_failed = self.failed_to_gain.contains(topic);
+        let is_used =
+            is_given || may_be_read || has_failed || hub.stream(topic).map_or(true, is_read);
         assert!(!is_same || is_used, "seed {seed}: {topic} stays, and nobody uses it");
     }
 
@@ -223,6 +271,40 @@ impl ModelWorld {
         assert!(answer.is_err(), "seed {}: {answer:?}", self.seed);
     }
 
+    /// Waits until all acknowledgements are stored, which needs no room on the disk.
+    pub(super) async fn flush_acks(&mut self, hub: &StreamHub) {
+        let nowhere = "never/there".parse().unwrap();
+        loop {
+            until("acknowledgements are stored", self.seed, || !hub.has_unstored()).await;
+            let answer = hub.remove(&nowhere).await;
+            assert!(matches!(answer, Err(Error::UnknownStream(_))), "{answer:?}");
+            if !hub.has_unstored() {
+                break;
+            }
+        }
+        for known in self.streams.values_mut() {
+            known.consumers.values_mut().for_each(ConsumerLedger::acks_flushed);
+        }
+    }
+
+    /// Has retention take messages while there is no room on the disk.
+    pub(super) async fn retain_on_a_filled_disk(&mut self, hub: &StreamHub) {
+        let topic: Topic = "kept".parse().unwrap();
+        for _ in 0..3 {
+            let envelopes = (0..6).map(|_| envelope(hub, &self.id())).collect();
+            let (topic, owner) = (topic.clone(), "b".into());
+            let (expect, delay_ms, key) = (None, None, None);
+            let enqueue = StreamEnqueue { topic, envelopes, expect, delay_ms, key, owner };
+            hub.enqueue(enqueue).await.unwrap();
+        }
+        hub.store_trouble.set_full(true);
+        let change = StreamChange { max_count: Some(5), ..StreamChange::default() };
+        hub.configure(&topic, change).await.unwrap();
+        let first = || hub.stream(&topic).unwrap().first;
+        until("retention on a full disk", self.seed, || first() == 12).await;
+        hub.store_trouble.end();
+    }
+
     /// Waits until everything that consumers did is stored.
     pub(super) async fn flush(&mut self, hub: &StreamHub) {
         let nowhere = "never/there".parse().unwrap();
@@ -241,8 +323,9 @@ impl ModelWorld {
         }
     }
 
-    /// The hub was closed: everything is stored.
-    pub(super) fn left(&mut self) {
+    /// The hub is going to be closed: everything is stored.
+    pub(super) fn left(&mut self, hub: &StreamHub) {
+        self.shares.left(hub);
         for known in self.streams.values_mut() {
             known.messages.values_mut().for_each(|message| message.is_sure = true);
             known.consumers.values_mut().for_each(ConsumerLedger::flushed);
@@ -274,11 +357,13 @@ impl ModelWorld {
             let next = info.next;
             let what = format!("seed {seed}: {topic}");
             known.sessions.values_mut().for_each(|numbers| numbers.lose(next, &what));
-            known.keys.retain(|_, (ids, offset)| *offset + (ids.len() as u64) <= next);
+            known.keys.retain(|_, key| key.offset + (key.ids.len() as u64) <= next);
             known.messages.values_mut().for_each(|message| message.is_sure = true);
             self.look(hub, &topic).await;
         }
         let known: BTreeSet<Topic> = self.topics().into_iter().collect();
+        self.shares.opened(hub);
+        self.weigh(hub);
         for info in hub.streams("", None, usize::MAX, |_| true).streams {
             let is_dead = info.stream.as_str().starts_with("dead/");
             let is_known = is_dead || known.contains(&info.stream);

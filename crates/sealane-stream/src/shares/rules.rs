@@ -6,7 +6,8 @@ use sealane_message::{System, Topic};
 
 use crate::limits::{
     MAX_DELAYED, MAX_GROUP_STREAMS, MAX_HUB_CONSUMERS, MAX_HUB_IN_FLIGHT, MAX_IDEMPOTENCY_KEYS,
-    MAX_MESSAGE_KEYS, MAX_RULES, MAX_SESSIONS, MAX_STREAMS, SHARE_PARTS,
+    MAX_MESSAGE_KEYS, MAX_RULES, MAX_SESSIONS, MAX_STREAMS, MIN_OWNER_CONSUMERS, MIN_OWNER_DELAYED,
+    MIN_OWNER_GROUP_STREAMS, MIN_OWNER_IN_FLIGHT, MIN_OWNER_STREAMS, SHARE_PARTS,
 };
 
 /// The kinds of things that an owner has a share of.
@@ -94,6 +95,21 @@ impl ShareKind {
             ShareKind::InFlight => MAX_HUB_IN_FLIGHT,
         };
         limit as u64
+    }
+}
+
+impl ShareKind {
+    /// How many each owner may have, whatever others have. Of keys and sessions the oldest go
+    /// instead, so that they need none.
+    pub(crate) fn floor(self) -> u64 {
+        match self {
+            ShareKind::Streams => MIN_OWNER_STREAMS,
+            ShareKind::GroupStreams => MIN_OWNER_GROUP_STREAMS,
+            ShareKind::Delayed => MIN_OWNER_DELAYED,
+            ShareKind::Consumers => MIN_OWNER_CONSUMERS,
+            ShareKind::InFlight => MIN_OWNER_IN_FLIGHT,
+            ShareKind::Keys | ShareKind::MessageKeys | ShareKind::Sessions => 0,
+        }
     }
 }
 

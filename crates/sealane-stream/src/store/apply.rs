@@ -28,9 +28,6 @@ pub(crate) struct AppliedCounts {
     pub(crate) has_aged_sessions: bool,
     /// Whether all rows were set right that a restamp is about.
     pub(crate) has_restamped: bool,
-    pub(crate) delayed_added: u64,
-    /// Delayed messages that were given to their streams or cancelled.
-    pub(crate) delayed_ended: u64,
     /// Changes of what owners hold: delayed messages, keys and sessions.
     pub(crate) shares: ShareChanges,
     /// The removed stream of which something went.
@@ -105,13 +102,12 @@ impl StoreWrites {
     ) -> Result<(), StoreFault> {
         match change {
             StoreChange::DelayMessages { stream, due_ms, owner, records } => {
-                counts.delayed_added += records.len() as u64;
                 counts.shares.add(owner, ShareKind::Delayed, records.len() as u64);
                 let mut records = records.iter();
                 records.try_for_each(|record| self.delay(*stream, *due_ms, owner, record))?;
             }
             StoreChange::ReleaseDelayed { number } | StoreChange::CancelDelayed { number } => {
-                counts.delayed_ended += self.drop_delayed(*number, &mut counts.shares)?;
+                self.drop_delayed(*number, &mut counts.shares)?;
             }
             StoreChange::KeepKey { stream, key, row, time_ms } => {
                 if self.keep_key(*stream, key, row, *time_ms)? {

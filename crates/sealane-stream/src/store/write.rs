@@ -296,8 +296,8 @@ impl StoreWrites {
     }
 
     /// Removes up to `limit` rows that a removed stream has left; returns how many idempotency
-    /// keys, sessions and delayed messages were among them, and whether nothing is left. Each look
-    /// has an order: without one, two stores with the same rows might remove others.
+    /// keys and sessions were among them, and whether nothing is left. Each look has an order:
+    /// without one, two stores with the same rows might remove others.
     pub(super) fn sweep(
         &self,
         stream: u32,
@@ -333,7 +333,7 @@ impl StoreWrites {
         if done {
             self.run("DELETE FROM removed WHERE stream = ?1", [stream])?;
         }
-        Ok(SweptRows { keys, delayed, sessions, done })
+        Ok(SweptRows { keys, sessions, done })
     }
 
     /// Streams that were removed and have left something.
@@ -446,11 +446,6 @@ impl StoreWrites {
             "INSERT INTO delayed (due_ms, stream, data, id, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![due_ms, stream, &self.buffer[..], &record.id[..], owner],
         )
-    }
-
-    /// How many messages are held back.
-    pub(crate) fn count_delayed(&self) -> Result<u64, StoreFault> {
-        self.number("SELECT count(*) FROM delayed")
     }
 
     /// The delayed messages that are due at `now_ms`, oldest first, up to `limit` of them and about
@@ -588,7 +583,6 @@ impl StoreWrites {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SweptRows {
     pub(crate) keys: u64,
-    pub(crate) delayed: u64,
     pub(crate) sessions: u64,
     /// Whether nothing of the stream is left.
     pub(crate) done: bool,

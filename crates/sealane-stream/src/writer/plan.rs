@@ -14,7 +14,6 @@ mod streams;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::limits::MAX_DELAYED;
 use bytes::Bytes;
 use sealane_frame::GroupTag;
 use sealane_message::{System, Topic};
@@ -53,8 +52,6 @@ pub(super) struct CommitPlanner<'a> {
     pub(super) unsaved: &'a [StagedStream],
     /// The stored state of the sessions that published last.
     pub(super) sessions: &'a RecentSessions,
-    /// Delayed messages that are stored.
-    pub(super) delayed: u64,
     /// Numbers of removed streams that have left something in the store.
     pub(super) sweeping: &'a BTreeSet<u32>,
 }
@@ -199,6 +196,13 @@ impl CommitPlan {
             WriterCommand::Dirty | WriterCommand::Stop(_) => {}
         }
         Ok(())
+    }
+
+    /// Keys and sessions that it adds, of which each counts to a share.
+    pub(super) fn added_rows(&self) -> u64 {
+        let rows = self.gains.values().map(|staged| staged.keys.len() + staged.sessions.len());
+        let held_back = self.delayed.iter().filter(|delayed| delayed.key.is_some());
+        (rows.sum::<usize>() + held_back.count()) as u64
     }
 
     /// Whether it has to be on the disk before anybody is told.
@@ -405,12 +409,6 @@ impl CommitPlan {
         if let Some(fault) = self.is_unstorable(planner, stream.as_deref()) {
             return Err(CommandRefusal::Unstorable(fault));
         }
-        let planned: usize = self.delayed.iter().map(|delayed| delayed.records.len()).sum();
-        let delayed = planner.delayed + (planned + asked.envelopes.len()) as u64;
-        if asked.due_ms.is_some() && delayed > MAX_DELAYED as u64 {
-            let limit = MAX_DELAYED as u64;
-            return Err(CommandRefusal::TooMany { what: "delayed messages", limit });
-        }
         if asked.due_ms.is_some() {
             self.check_delayed(planner, &asked)?;
         }
@@ -436,10 +434,11 @@ impl CommitPlan {
         planner: &CommitPlanner,
         asked: &AppendAsked,
     ) -> Result<(), CommandRefusal> {
-        let (kind, count) = (ShareKind::Delayed, asked.envelopes.len() as u64);
+        let (kind, count) = (ShareKind::Delayed, asked.envelopes.len() as i64);
         // Messages of this same commit count: a burst would pass the share otherwise.
-        let more = self.held_back.gained(&asked.owner, kind) + count;
-        let checked = planner.registry.shares.of(&asked.owner).check(kind, more);
+        let more = self.held_back.of(&asked.owner, kind) + count;
+        let all = self.held_back.of_all(kind) + count;
+        let checked = planner.registry.shares.of(&asked.owner).check(kind, more, all);
         checked.map_err(|error| CommandRefusal::Share(Box::new(error)))
     }
 

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    CLOCK_STEP_MS, MAX_COMMIT_RELEASED, MAX_IDEMPOTENCY_AGE_MS, MAX_SESSION_AGE_HOURS,
-    RELEASE_RETRY_MS, RETENTION_INTERVAL_MS,
+    CLOCK_STEP_MS, MAX_COMMIT_RELEASED, MAX_COMMIT_TRIMMED, MAX_IDEMPOTENCY_AGE_MS,
+    MAX_SESSION_AGE_HOURS, RELEASE_RETRY_MS, RETENTION_INTERVAL_MS,
 };
 use sealane_protocol::limits::MAX_OFFSET;
 
@@ -33,14 +33,12 @@ const PURGE_BLOCKS: usize = 4096;
 const TRIM_BYTES: u64 = 64 << 20;
 /// Keys that one commit forgets, and rows of removed streams; of their blocks a 64th.
 const ROWS_DROPPED: u64 = 4096;
-/// Bytes of them, unless a single one is larger.
+/// Bytes of delayed messages that one commit releases, unless a single one is larger.
 pub(super) const RELEASE_BYTES: u64 = 4 << 20;
 
 pub(super) struct WriterUpkeep {
     /// When the next delayed message is due.
     pub(super) next_due_ms: Option<u64>,
-    /// Delayed messages.
-    pub(super) delayed: u64,
     /// Idempotency keys.
     keys: u64,
     /// Rows of publishing sessions.
@@ -50,6 +48,8 @@ pub(super) struct WriterUpkeep {
     /// Numbers of removed streams that have left something in the store.
     pub(super) sweeping: BTreeSet<u32>,
     retained: Instant,
+    /// Whether owners have more keys or sessions than they may, which the last look left.
+    has_excess: bool,
     /// Whether all keys and sessions have their right times, since the clock was calm.
     is_restamped: bool,
     /// The latest time that a key or a session was stored with.
@@ -68,6 +68,9 @@ pub(super) struct UpkeepPlan {
     retains: bool,
     /// The blocks that retention takes off streams.
     trimmed: Vec<(Arc<StreamEntry>, TrimmedBlocks)>,
+    /// Whether it was looked at what owners have beyond their shares, and whether some of that
+    /// stays for the next commit.
+    excess: Option<bool>,
     /// The removals, as the store is to do them.
     changes: Vec<StoreChange>,
 }
@@ -102,12 +105,12 @@ impl WriterUpkeep {
     pub(super) fn new(writes: &StoreWrites, watch: ClockWatch) -> Result<Self, StoreFault> {
         Ok(Self {
             next_due_ms: writes.delayed(0, 0, 0)?.1,
-            delayed: writes.count_delayed()?,
             keys: writes.count_keys()?,
             sessions: writes.count_sessions()?,
             aged_hour: 0,
             sweeping: writes.removed()?.into_iter().collect(),
             retained: Instant::now(),
+            has_excess: false,
             is_restamped: false,
             last_stamp_ms: writes.last_stamp_ms()?,
             watch,
@@ -167,7 +170,12 @@ impl WriterUpkeep {
                 streams.try_for_each(|stream| retain(plan, planner, stream, &mut self.watch))
             })?;
             self.expire(&mut plan.upkeep.changes, plan.now_ms);
-            trim_shares(&mut plan.upkeep.changes, &planner.registry.shares);
+        }
+        if plan.upkeep.retains || self.has_excess {
+            // A commit that adds many takes as many again, so that no owner outruns its share.
+            let rows_max = MAX_COMMIT_TRIMMED.max(2 * plan.added_rows());
+            let shares = &planner.registry.shares;
+            plan.upkeep.excess = Some(trim_shares(&mut plan.upkeep.changes, shares, rows_max));
         }
         self.watch.plan(&mut plan.upkeep.changes);
         if let Some(stream) = self.sweeping.first().copied().filter(|_| flush) {
@@ -251,9 +259,9 @@ impl WriterUpkeep {
         if plan.upkeep.retains {
             self.retained = Instant::now();
         }
+        self.has_excess = plan.upkeep.excess.unwrap_or(self.has_excess);
         let earliest = plan.delayed.iter().map(|delayed| delayed.due_ms).min();
         self.next_due_ms = plan.upkeep.next_due_ms.into_iter().chain(earliest).min();
-        self.delayed = (self.delayed + counts.delayed_added).saturating_sub(counts.delayed_ended);
         self.keys = (self.keys + counts.keys_added).saturating_sub(counts.keys_expired);
         let sessions = self.sessions + counts.sessions_added;
         self.sessions = sessions.saturating_sub(counts.sessions_expired);
@@ -275,7 +283,6 @@ impl WriterUpkeep {
         self.sweeping.extend(plan.streams.removing().map(|stream| stream.number));
         if let Some((stream, swept)) = counts.swept {
             self.keys = self.keys.saturating_sub(swept.keys);
-            self.delayed = self.delayed.saturating_sub(swept.delayed);
             self.sessions = self.sessions.saturating_sub(swept.sessions);
             if swept.done {
                 self.sweeping.remove(&stream);
@@ -286,6 +293,7 @@ impl WriterUpkeep {
     /// The commit was given up: what it should have released is tried again soon.
     pub(super) fn fail(&mut self) {
         self.watch.fail();
+        self.has_excess = false;
         let soon = self.watch.day_ms() + RELEASE_RETRY_MS;
         // A message that is due would otherwise wake the writer at once, into the same failure.
         self.next_due_ms = self.next_due_ms.map(|due_ms| due_ms.max(soon));
@@ -294,19 +302,31 @@ impl WriterUpkeep {
     }
 }
 
-/// Plans which keys and sessions go since their owners have more than their shares. Nobody else's
-/// go for it.
-fn trim_shares(changes: &mut Vec<StoreChange>, shares: &ShareBook) {
-    for kind in [ShareKind::Keys, ShareKind::MessageKeys, ShareKind::Sessions] {
-        for (owner, excess) in shares.beyond(kind) {
-            // A part of the excess, so that more goes the faster it comes.
-            let rows = excess.min(ROWS_DROPPED.max(excess / 4));
-            changes.push(match kind {
-                ShareKind::Sessions => StoreChange::TrimSessions { owner, rows },
-                kind => StoreChange::TrimKeys { owner: stored_key_owner(&owner, kind), rows },
-            });
+/// Plans which keys and sessions go since their owners have more than their shares, up to
+/// `rows_max` in all. Nobody else's go for it. Returns whether some of the excess stays.
+fn trim_shares(changes: &mut Vec<StoreChange>, shares: &ShareBook, rows_max: u64) -> bool {
+    let kinds = [ShareKind::Keys, ShareKind::MessageKeys, ShareKind::Sessions];
+    let each = kinds.into_iter().flat_map(|kind| {
+        shares.beyond(kind).into_iter().map(move |(owner, excess)| (excess, kind, owner))
+    });
+    let mut each: Vec<_> = each.collect();
+    // An owner with a little beyond its share leaves the rest of its part to those with much.
+    each.sort_by_key(|(excess, _, _)| *excess);
+    let (mut rows_left, mut has_more) = (rows_max, false);
+    for (count, (excess, kind, owner)) in (1..=each.len() as u64).rev().zip(each) {
+        // One commit that took out all of a large excess would hold up everybody in it.
+        let rows = excess.min(rows_left.div_ceil(count));
+        rows_left -= rows;
+        has_more |= rows < excess;
+        if rows == 0 {
+            continue;
         }
+        changes.push(match kind {
+            ShareKind::Sessions => StoreChange::TrimSessions { owner, rows },
+            kind => StoreChange::TrimKeys { owner: stored_key_owner(&owner, kind), rows },
+        });
     }
+    has_more
 }
 
 /// Gives a stream the delayed message `row`.
@@ -403,23 +423,47 @@ mod tests {
     use super::*;
     use crate::shares::ShareRules;
 
-    #[test]
-    fn each_owner_loses_a_part_of_what_is_too_much_whatever_others_lose() {
+    /// The sessions that owners with so many beyond their share lose by a commit, in order.
+    fn trimmed(excesses: &[(&str, u64)], rows_max: u64) -> (Vec<(String, u64)>, bool) {
         let (shares, kind) = (ShareBook::default(), ShareKind::Sessions);
         shares.set_rules(ShareRules::new(4, Default::default()));
         let part = shares.of("a").limit(kind);
-        for (owner, excess) in [("a", 400_000), ("b", 100_000), ("c", 5)] {
+        for (owner, excess) in excesses {
             shares.of(owner).add(kind, part + excess);
         }
         let mut changes = Vec::new();
-        trim_shares(&mut changes, &shares);
+        let has_more = trim_shares(&mut changes, &shares, rows_max);
         let rows = |change: &StoreChange| match change {
             StoreChange::TrimSessions { owner, rows } => (owner.to_string(), *rows),
             other => panic!("{other:?}"),
         };
         let mut rows: Vec<_> = changes.iter().map(rows).collect();
         rows.sort();
-        let lost = [("a", 100_000), ("b", 25_000), ("c", 5)];
-        assert_eq!(rows, lost.map(|(owner, rows)| (owner.to_owned(), rows)));
+        (rows, has_more)
+    }
+
+    #[test]
+    fn each_owner_loses_a_part_of_what_is_too_much_whatever_others_lose() {
+        let excesses = [("a", 400_000), ("b", 100_000), ("c", 5)];
+        let lost = [("a", 4093), ("b", 4094), ("c", 5)];
+        let lost = lost.map(|(owner, rows)| (owner.to_owned(), rows));
+        assert_eq!(trimmed(&excesses, 8192), (lost.to_vec(), true));
+        assert_eq!(trimmed(&[("a", 8192)], 8192), (vec![("a".to_owned(), 8192)], false));
+    }
+
+    #[test]
+    fn no_commit_takes_out_more_rows_than_it_may_however_many_are_too_many() {
+        let names: Vec<String> = (0..40).map(|n| format!("{n:02}")).collect();
+        for (count, excess) in [(1, 700_000), (3, 700_000), (40, 20_000), (40, 1)] {
+            let excesses: Vec<_> =
+                names.iter().take(count).map(|name| (name.as_str(), excess)).collect();
+            for rows_max in [16, MAX_COMMIT_TRIMMED] {
+                let (rows, has_more) = trimmed(&excesses, rows_max);
+                let sum: u64 = rows.iter().map(|(_, rows)| rows).sum();
+                let all = count as u64 * excess;
+                assert_eq!(sum, all.min(rows_max), "{count} {excess}");
+                assert_eq!(has_more, sum < all, "{count} {excess}");
+            }
+        }
     }
 }

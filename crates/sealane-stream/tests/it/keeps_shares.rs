@@ -247,12 +247,17 @@ async fn publish(hub: &StreamHub, owner: &str, session: &str, n: u64) -> Result<
 async fn sessions_that_are_too_many_push_out_their_own_owners() {
     let folder = tempfile::tempdir().unwrap();
     let hub = open(folder.path());
-    publish(&hub, "b", "b", 1).await.unwrap();
+    // Their rows stand on both sides of those of `a`, in the order in which rows go.
+    for other in ["A", "b"] {
+        publish(&hub, other, other, 1).await.unwrap();
+    }
     for n in 0..40 {
         publish(&hub, "a", &format!("a{n:02}"), 1).await.unwrap();
     }
     until("sessions go", || held_of(&hub, "a", ShareKind::Sessions) <= 3).await;
-    publish(&hub, "b", "b", 2).await.unwrap();
+    for other in ["A", "b"] {
+        publish(&hub, other, other, 2).await.unwrap();
+    }
     let before = held(&hub);
     hub.close().unwrap();
     let hub = open(folder.path());

@@ -32,7 +32,9 @@ impl StreamRow {
             next: 0,
             last_ms: 0,
             bytes: 0,
-            generations: vec![(0, generation.max(made.now_ms / 1000))],
+            // A clock before 1970 says 0, and generation 0 stands for a message that is held back
+            // where a session's places are stored.
+            generations: vec![(0, generation.max(made.now_ms / 1000).max(1))],
             damaged: Vec::new(),
             has_purged: false,
             consumers: Vec::new(),

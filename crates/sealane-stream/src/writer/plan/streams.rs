@@ -95,18 +95,16 @@ impl StreamPlan {
         if let Some(asked) = sealed.filter(|_| is_open(topic)) {
             return Err(CommandRefusal::SealMismatch { stream: None, asked });
         }
-        // Streams of this same commit count: a burst of first messages would pass the limit
-        // otherwise.
-        let count = planner.registry.rooms().taken(topic) + self.rooms_made.taken(topic);
-        let StreamRoom { what, limit } = StreamRoom::of(topic);
-        if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
-            return Err(CommandRefusal::TooMany { what, limit: limit as u64 });
-        }
-        if let Some(kind) = ShareKind::of_stream(topic) {
-            let more = self.shares.gained(&owner, kind) + 1;
-            let checked = planner.registry.shares.of(&owner).check(kind, more);
-            checked.map_err(|error| CommandRefusal::Share(Box::new(error)))?;
-            self.shares.add(&owner, kind, 1);
+        match ShareKind::of_stream(topic) {
+            Some(kind) => {
+                // Streams of this same commit count: a burst of first messages would pass the
+                // limits otherwise.
+                let (more, all) = (self.shares.of(&owner, kind) + 1, self.shares.of_all(kind) + 1);
+                let checked = planner.registry.shares.of(&owner).check(kind, more, all);
+                checked.map_err(|error| CommandRefusal::Share(Box::new(error)))?;
+                self.shares.add(&owner, kind, 1);
+            }
+            None => self.check_room(planner, topic)?,
         }
         // The number stays taken if the commit fails: there are many, and one that is given back
         // would have to be in no other part of this plan.
@@ -117,6 +115,16 @@ impl StreamPlan {
         self.made.insert(topic.clone(), stream.clone());
         self.rooms_made.add(topic);
         Ok(stream)
+    }
+
+    /// Refuses a further stream of a system in which no client has a share.
+    fn check_room(&self, planner: &CommitPlanner, topic: &Topic) -> Result<(), CommandRefusal> {
+        let count = planner.registry.rooms().taken(topic) + self.rooms_made.taken(topic);
+        let StreamRoom { what, limit } = StreamRoom::of(topic);
+        if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
+            return Err(CommandRefusal::TooMany { what, limit: limit as u64 });
+        }
+        Ok(())
     }
 
     pub(super) fn configure(&mut self, stream: &Arc<StreamEntry>, change: StreamChange) {
