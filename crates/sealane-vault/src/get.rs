@@ -1,6 +1,8 @@
 //! From snapshots to files: everything is verified before a byte of it is handed out.
 
+mod attributes;
 mod chunks;
+mod contentless;
 mod file;
 mod restore;
 mod target;

@@ -51,12 +51,21 @@ sealane_message::limits! {
     MAX_SNAPSHOT_PATHS: usize = 1 << 14, "paths";
     /// A path within a vault, and a link's target. A longer one is refused.
     MAX_PATH_BYTES: usize = 4096, "bytes";
+    /// The name of an extended attribute. A longer one is neither kept nor read.
+    MAX_ATTRIBUTE_NAME_BYTES: usize = 255, "bytes";
+    /// The value of an extended attribute. A longer one is neither kept nor read.
+    MAX_ATTRIBUTE_BYTES: usize = 64 << 10, "bytes";
+    /// Names and values of the extended attributes of one entry. A put keeps none of more, and says
+    /// so.
+    MAX_ATTRIBUTES_BYTES: usize = 1 << 20, "bytes";
     /// Entries of one page of a snapshot.
     MAX_PAGE_ENTRIES: usize = 1024, "entries";
     /// Pieces of one file that stand in its entry, or in one list. More are written as lists.
     MAX_PIECES: usize = 1024, "pieces";
     /// Lists of one file. A put refuses a file that would need more.
     MAX_FILE_LISTS: usize = 1 << 16, "lists";
+    /// Extended attributes of all entries of one page. A page that has more is refused.
+    MAX_PAGE_ATTRIBUTES: usize = 1 << 16, "attributes";
     /// Pieces of all files of one page. A page that has more is refused.
     MAX_PAGE_PIECES: usize = 1 << 17, "pieces";
     /// Bytes that are read of a pack at once, at least: parts of it begin and end at multiples of

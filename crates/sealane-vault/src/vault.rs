@@ -361,6 +361,7 @@ impl Vault {
             mtime_ns: now_ns(),
             node: SnapshotEntryKind::Folder,
             hard_link: None,
+            attributes: Vec::new(),
         };
         put::put(self, PutSource::Reader(entry, source), options)
     }

@@ -39,7 +39,8 @@ def main() -> int:
         failed = restore(vault, entries, arguments.target)
     else:
         for entry in entries:
-            mode = stat.filemode((0o040000, 0o100000, 0o120000)[entry.kind] | entry.mode)
+            kinds = (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO)
+            mode = stat.filemode(kinds[entry.kind] | entry.mode)
             print(mode, entry.size, entry.modified_ns, ascii(os.fsdecode(entry.path)))
     for name, code in {**vault.damaged, **failed}.items():
         print(f"{ascii(os.fsdecode(name))}: {code}", file=sys.stderr)

@@ -162,7 +162,7 @@ pub struct RestoreTrust {
     /// Leave everything to the user who restores
     #[arg(long)]
     pub no_owner: bool,
-    /// Take owners and setuid bits from the snapshot of a writer, too
+    /// Take owners, setuid bits, devices, ACLs and capabilities from the snapshot of a writer, too
     #[arg(long, conflicts_with = "no_owner")]
     pub trust_modes: bool,
 }

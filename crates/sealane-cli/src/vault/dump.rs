@@ -37,7 +37,7 @@ pub(super) fn run(
     if report.withheld > 0 {
         let paths = count(report.withheld, "paths");
         eprintln!(
-            "sealane: {paths} did not get the owner or the setuid bits that a writer names: \
+            "sealane: {paths} did not get the owner, the setuid bits or the rights that a writer names: \
              `sealane vault get --trust-modes` takes them"
         );
     }

@@ -8,8 +8,9 @@ use sealane::Value;
 use sealane_vault::{Error, GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, Vault};
 
 use super::put::watched;
-use super::{VaultAccess, path_bytes, size, skipped, snapshot, wanted, whose};
+use super::{VaultAccess, alike, path_bytes, size, skipped, snapshot, wanted, whose};
 use crate::args::vault::{ByteRange, VaultGet};
+use crate::terminal::one_line;
 use crate::times::count;
 use crate::{CliFailure, Terminal};
 
@@ -46,7 +47,11 @@ pub(super) fn run(
         || vault.get_to(&snapshot, target, &options),
     )?;
     show(&report, snapshot.number, terminal)?;
-    skipped(&report.failed, terminal)
+    skipped(&report.failed, terminal)?;
+    match report.lacking.len() {
+        0 => Ok(()),
+        lacking => Err(CliFailure::Skipped(lacking)),
+    }
 }
 
 pub(super) fn show(
@@ -57,9 +62,12 @@ pub(super) fn show(
     if report.withheld > 0 && !terminal.json() {
         let paths = count(report.withheld, "paths");
         eprintln!(
-            "sealane: {paths} did not get the owner or the setuid bits that a writer names: \
-             --trust-modes takes them"
+            "sealane: {paths} did not get the owner, the setuid bits or the rights that a writer \
+             names: --trust-modes takes them"
         );
+    }
+    if !terminal.json() {
+        alike(&report.lacking).iter().for_each(|line| eprintln!("sealane: {}", one_line(line)));
     }
     if terminal.json() {
         return terminal.record(vec![
@@ -70,6 +78,7 @@ pub(super) fn show(
             ("bytes", Value::from(report.bytes)),
             ("unchanged", Value::from(report.unchanged)),
             ("withheld", Value::from(report.withheld)),
+            ("lacking", Value::from(report.lacking.len() as u64)),
             ("failed", Value::from(report.failed.len() as u64)),
         ]);
     }

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use sealane::Value;
 use sealane_vault::{ChunkCompression, PutOptions, PutProgress, PutReport, measure};
 
-use super::{VaultAccess, secret_line, size, skipped};
+use super::{VaultAccess, alike, passed, secret_line, size, skipped};
 use crate::args::vault::{
     ChunkProfileArgs, CompressionArg as Method, ImportFrom, VaultImport, VaultPut,
 };
@@ -87,6 +87,7 @@ fn show(
 ) -> Result<(), CliFailure> {
     let counts = &report.counts;
     if !terminal.json() {
+        alike(&report.passed).iter().for_each(|line| eprintln!("sealane: {}", one_line(line)));
         for file in &report.changed {
             let line = format!("`{file}` changed while it was read");
             eprintln!("sealane: {}", one_line(&line));
@@ -111,6 +112,7 @@ fn show(
             ("storedBytes", Value::from(counts.stored_bytes)),
             ("packs", Value::from(report.packs)),
             ("skipped", Value::from(report.skipped.len() as u64)),
+            ("passed", Value::Array(report.passed.iter().map(passed).collect())),
             ("changed", Value::Array(texts(&report.changed))),
             ("unmatched", Value::Array(texts(&report.unmatched))),
             ("tookMs", Value::from(took.as_millis() as u64)),

@@ -17,9 +17,9 @@ pub enum DifferenceKind {
     Removed,
     /// Its content differs, or where it points.
     Content,
-    /// It is of another kind: a folder, a file or a link.
+    /// It is of another kind: a folder, a file, a link, a device or a pipe.
     Kind,
-    /// Its mode, owner or time differs, and not its content.
+    /// Its mode, owner, time or an attribute differs, and not its content.
     Metadata,
 }
 
@@ -141,9 +141,10 @@ impl EntryPair {
 }
 
 fn change(before: &SnapshotEntry, after: &SnapshotEntry) -> Option<DifferenceKind> {
-    use SnapshotEntryKind::{File, Folder, Link};
+    use SnapshotEntryKind::{Device, Fifo, File, Folder, Link};
     let is_same_content = match (&before.node, &after.node) {
-        (Folder, Folder) => true,
+        (Folder, Folder) | (Fifo, Fifo) => true,
+        (Device(device), Device(new)) if device.kind == new.kind => device == new,
         (File { size, pieces }, File { size: new_size, pieces: new }) => {
             size == new_size && pieces == new
         }
@@ -154,5 +155,6 @@ fn change(before: &SnapshotEntry, after: &SnapshotEntry) -> Option<DifferenceKin
         return Some(DifferenceKind::Content);
     }
     let metadata = |entry: &SnapshotEntry| (entry.mode, entry.uid, entry.gid, entry.mtime_ns);
-    (metadata(before) != metadata(after)).then_some(DifferenceKind::Metadata)
+    let is_same = metadata(before) == metadata(after) && before.attributes == after.attributes;
+    (!is_same).then_some(DifferenceKind::Metadata)
 }

@@ -11,7 +11,7 @@ use super::read::{PutJobQueue, PutReader};
 use super::seal::ChunkSealer;
 use super::upload::PackUploader;
 use super::walk::{FileWalk, absolute, places};
-use super::{PutJob, PutOptions, PutReport, SkippedItem};
+use super::{LeftOutItems, PutJob, PutOptions, PutReport, SkippedItem};
 use crate::Error;
 use crate::chunker::Chunker;
 use crate::format::chunk::{ChunkCompression, ChunkHead};
@@ -132,14 +132,15 @@ type PutOutcome = (PackerOutput, Vec<PackRecord>, PutNotes);
 #[derive(Default)]
 struct PutNotes {
     skipped: Vec<SkippedItem>,
+    passed: Vec<SkippedItem>,
     changed: Vec<String>,
     unmatched: Vec<String>,
 }
 
 impl PutNotes {
     fn report(self, snapshot: u64, head: String, counts: SnapshotCounts, packs: u64) -> PutReport {
-        let PutNotes { skipped, changed, unmatched } = self;
-        PutReport { snapshot, head, counts, packs, skipped, changed, unmatched }
+        let PutNotes { skipped, passed, changed, unmatched } = self;
+        PutReport { snapshot, head, counts, packs, skipped, passed, changed, unmatched }
     }
 }
 
@@ -184,9 +185,10 @@ fn pipeline(
         let progress = options.progress.as_deref();
         let mut reader = PutReader::new(&chunker, vault.manifest(), claims, progress, jobs);
         let read = vault.manifest().view(|| read(&mut reader, source, &excludes));
-        let read = read.and_then(|skipped| {
+        let read = read.and_then(|found| {
             let changed = reader.finish()?;
-            Ok(PutNotes { skipped, changed, unmatched: excludes.unmatched() })
+            let LeftOutItems { skipped, passed } = found;
+            Ok(PutNotes { skipped, passed, changed, unmatched: excludes.unmatched() })
         });
         let packed = packing.join().unwrap_or(Err(Error::Library("thread")));
         match (packed, read) {
@@ -209,16 +211,16 @@ fn read(
     reader: &mut PutReader<'_>,
     source: PutSource<'_>,
     excludes: &PutExcludes,
-) -> Result<Vec<SkippedItem>, Error> {
+) -> Result<LeftOutItems, Error> {
     match source {
         PutSource::Paths(roots) => {
             let mut walk = FileWalk::new(excludes);
-            walk.run(roots, &mut |step, skipped| reader.visit(&step, skipped))?;
-            Ok(walk.skipped)
+            walk.run(roots, &mut |step, left_out| reader.visit(&step, left_out))?;
+            Ok(walk.left_out)
         }
         PutSource::Reader(entry, source) => {
             reader.reader(entry, source)?;
-            Ok(Vec::new())
+            Ok(LeftOutItems::default())
         }
         PutSource::Each { next, .. } => {
             let mut skipped = Vec::new();
@@ -228,7 +230,7 @@ fn read(
                     _ => reader.reader(entry, &mut &*content)?,
                 }
             }
-            Ok(skipped)
+            Ok(LeftOutItems { skipped, passed: Vec::new() })
         }
     }
 }

@@ -4,7 +4,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::exclude::PutExcludes;
-use super::{PutOptions, SkippedItem};
+use super::{LeftOutItems, PutOptions, SkippedItem};
 use crate::Error;
 
 /// Something that the walk came by.
@@ -17,17 +17,17 @@ pub(super) struct WalkStep<'a> {
 }
 
 /// Takes what the walk comes by, and names what it leaves out.
-type WalkVisitor<'a> = dyn FnMut(WalkStep<'_>, &mut Vec<SkippedItem>) -> Result<(), Error> + 'a;
+type WalkVisitor<'a> = dyn FnMut(WalkStep<'_>, &mut LeftOutItems) -> Result<(), Error> + 'a;
 
 /// Walks files and folders in the order of a snapshot's entries.
 pub(super) struct FileWalk<'a> {
     excludes: &'a PutExcludes,
-    pub(super) skipped: Vec<SkippedItem>,
+    pub(super) left_out: LeftOutItems,
 }
 
 impl<'a> FileWalk<'a> {
     pub(super) fn new(excludes: &'a PutExcludes) -> Self {
-        Self { excludes, skipped: Vec::new() }
+        Self { excludes, left_out: LeftOutItems::default() }
     }
 
     /// Walks `roots`, each of which stands in the snapshot under its last component.
@@ -50,7 +50,7 @@ impl<'a> FileWalk<'a> {
         metadata: &Metadata,
         visit: &mut WalkVisitor<'_>,
     ) -> Result<(), Error> {
-        visit(WalkStep { absolute, path: &path, metadata }, &mut self.skipped)?;
+        visit(WalkStep { absolute, path: &path, metadata }, &mut self.left_out)?;
         if !metadata.is_dir() {
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl<'a> FileWalk<'a> {
 
     fn skip(&mut self, path: &Path, reason: &str) {
         let path = path.display().to_string();
-        self.skipped.push(SkippedItem { path, reason: reason.to_owned() });
+        self.left_out.skipped.push(SkippedItem { path, reason: reason.to_owned() });
     }
 }
 

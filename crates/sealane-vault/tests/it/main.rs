@@ -11,6 +11,7 @@ mod hides_everything;
 mod hostile_s3;
 mod keeps_by_group;
 mod keeps_in_s3;
+mod keeps_what_servers_have;
 mod names_failures;
 mod notices_tampering;
 mod pins_a_location;
