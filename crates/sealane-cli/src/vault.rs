@@ -6,11 +6,13 @@ mod dump;
 mod get;
 mod key;
 mod list;
+mod progress;
 mod prune;
 mod put;
 mod repair;
 mod rotate;
 mod show;
+mod stream;
 mod unlock;
 
 use std::collections::HashMap;
@@ -35,6 +37,9 @@ pub(crate) use unlock::VaultAccess;
 /// The failure of the verb.
 pub fn run(args: &args::VaultArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let location = VaultAccess::new(args)?;
+    if args.quiet {
+        terminal.silence();
+    }
     // A store over the network waits with a runtime of its own, which may not run within another.
     tokio::task::block_in_place(|| verb(args, &location, terminal))
 }
@@ -94,7 +99,7 @@ fn snapshot(
     // A newer one that cannot be read was passed over.
     warn_anew(vault, &known);
     let snapshot = snapshot?;
-    if !terminal.json() {
+    if !terminal.json() && !terminal.quiet() {
         let (number, host, time) = (snapshot.number, &snapshot.source, time(snapshot.time_ns));
         let line = format!("snapshot {number} of {host}, {time}: {}", places(&snapshot.paths));
         eprintln!("sealane: {}", one_line(line.trim_end_matches([':', ' '])));

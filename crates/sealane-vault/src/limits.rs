@@ -79,6 +79,8 @@ sealane_message::limits! {
     MAX_N2S_FILE_BYTES: u64 = 4 << 30, "bytes";
     /// An object that is sent to a bucket in one request. A larger one goes in parts.
     S3_SINGLE_PUT_BYTES: u64 = 8 << 20, "bytes";
+    /// Bytes that are sent to a bucket at once where `--limit-upload` bounds them.
+    S3_LIMITED_PIECE_BYTES: usize = 16 << 10, "bytes";
     /// A part of an object that is sent to a bucket; the last may be shorter.
     S3_PART_BYTES: u64 = 8 << 20, "bytes";
     /// Parts that are on their way to a bucket at once. Further ones wait.

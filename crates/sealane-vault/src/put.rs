@@ -15,6 +15,7 @@ mod claim;
 mod exclude;
 mod pack;
 mod read;
+mod roots;
 mod run;
 mod seal;
 mod upload;

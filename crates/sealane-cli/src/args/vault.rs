@@ -59,6 +59,12 @@ pub struct VaultArgs {
     /// writes, give up what is missing there
     #[arg(long, global = true, value_name = "HEAD")]
     pub accept_rollback: Option<String>,
+    /// Print no progress, and no line that only says what was done
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Send no more than so many bytes a second to a bucket: 500KiB, or 2MiB
+    #[arg(long, global = true, value_name = "RATE", value_parser = times::bytes)]
+    pub limit_upload: Option<u64>,
     /// The verb
     #[command(subcommand)]
     pub verb: VaultVerb,
@@ -391,9 +397,19 @@ pub enum MetadataArg {
 /// `sealane vault put`.
 #[derive(Debug, Args)]
 pub struct VaultPut {
-    /// Files and folders; each is kept under its last component
-    #[arg(required = true, value_name = "PATH")]
+    /// Files and folders, each kept under its last component; under their whole paths if two have
+    /// the same one, or one is /. With --stdin-command a program and its arguments
+    #[arg(required_unless_present = "stdin", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Keep what comes on standard input, as one file
+    #[arg(long, conflicts_with_all = ["paths", "stdin_command", "exclude", "exclude_from"])]
+    pub stdin: bool,
+    /// Keep what a program writes, as one file; if the program fails, nothing is kept
+    #[arg(long, alias = "stdin-from-command", conflicts_with_all = ["exclude", "exclude_from"])]
+    pub stdin_command: bool,
+    /// The name of that file
+    #[arg(long, alias = "stdin-filename", value_name = "NAME", default_value = "stdin")]
+    pub name: String,
     /// Leave out what matches, as a line of a .gitignore in each PATH does
     #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,

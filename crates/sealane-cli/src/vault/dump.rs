@@ -20,6 +20,7 @@ pub(super) fn run(
     let whose = SnapshotSelector { allow_older: args.allow_older, ..whose(&args.whose) };
     let paths = if path.is_empty() { Vec::new() } else { vec![path.clone()] };
     let snapshot = snapshot(&vault, &args.snapshot, &whose, &paths, terminal)?;
+    let path = vault.locate(&snapshot, &paths)?.pop().unwrap_or(path);
     let is_folder = path.is_empty()
         || match vault.file(&snapshot, &path) {
             Ok(_) => false,

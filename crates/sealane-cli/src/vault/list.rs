@@ -33,6 +33,7 @@ pub(super) fn run(
     let paths = wanted(&args.path);
     let whose = SnapshotSelector { allow_older: args.allow_older, ..whose };
     let snapshot = snapshot(&vault, name, &whose, &paths, terminal)?;
+    let paths = vault.locate(&snapshot, &paths)?;
     let options = GetOptions { paths, ..GetOptions::default() };
     entries(&vault, &snapshot, terminal, |entry| options.wants(&entry.path))
 }

@@ -46,6 +46,9 @@ impl Vault {
         path: &[u8],
         out: &mut dyn Write,
     ) -> Result<DumpReport, Error> {
+        let paths = if path.is_empty() { Vec::new() } else { vec![path.to_vec()] };
+        let located = self.locate(snapshot, &paths)?;
+        let path = located.first().map_or(&[][..], Vec::as_slice);
         if !path.is_empty() {
             match self.file(snapshot, path) {
                 Ok(mut file) => {
@@ -57,8 +60,6 @@ impl Vault {
                 Err(error) => return Err(error),
             }
         }
-        let paths = if path.is_empty() { Vec::new() } else { vec![path.to_vec()] };
-        self.check_paths(snapshot, &paths)?;
         let pages = ChunkReader::of(self, snapshot)?;
         // One for all files: small ones lie side by side in what it has read.
         let mut chunks = ChunkReader::of(self, snapshot)?;

@@ -10,7 +10,8 @@ use super::pack::{ChunkPacker, PackerOutput};
 use super::read::{PutJobQueue, PutReader};
 use super::seal::ChunkSealer;
 use super::upload::PackUploader;
-use super::walk::{FileWalk, absolute, places};
+use super::roots::PutRoots;
+use super::walk::{FileWalk, OwnFolder};
 use super::{LeftOutItems, PutJob, PutOptions, PutReport, SkippedItem};
 use crate::Error;
 use crate::chunker::Chunker;
@@ -26,7 +27,7 @@ use crate::vault::Vault;
 
 /// Where entries come from.
 pub(crate) enum PutSource<'a> {
-    /// Files and folders, each under its last component.
+    /// Files and folders, each under its last component, or under its whole path.
     Paths(&'a [PathBuf]),
     /// One file, from a reader.
     Reader(SnapshotEntry, &'a mut dyn Read),
@@ -44,9 +45,11 @@ impl PutSource<'_> {
     /// host.
     fn places(&self) -> Result<Vec<Vec<u8>>, Error> {
         match self {
-            PutSource::Paths(roots) => places(roots),
+            PutSource::Paths(roots) => Ok(PutRoots::of(roots)?.into_places()),
             PutSource::Reader(entry, _) => Ok(vec![entry.path.clone()]),
-            PutSource::Each { from, .. } => places(&[(*from).to_owned()]),
+            PutSource::Each { from, .. } => {
+                Ok(PutRoots::of(&[(*from).to_owned()])?.into_places())
+            }
         }
     }
 }
@@ -78,7 +81,7 @@ pub(crate) fn put(
         .dry(options.dry_run)
         .beside(vault.manifest().condemned_packs()?)
         .remembering(ChunkManifest::open(vault.state()?, vault.reads())?);
-    let (mut packed, packs, notes) = pipeline(vault, source, options, &claims, packer)?;
+    let (mut packed, packs, notes) = pipeline(vault, source, options, &claims, &spool, packer)?;
     if options.dry_run {
         let head = vault.head_text()?;
         let packs = packs.len() as u64;
@@ -149,13 +152,14 @@ fn pipeline(
     source: PutSource<'_>,
     options: &PutOptions,
     claims: &ChunkClaims,
+    spool: &Path,
     packer: ChunkPacker<'_>,
 ) -> Result<PutOutcome, Error> {
     let roots = match &source {
-        PutSource::Paths(roots) => absolute(roots)?,
-        _ => Vec::new(),
+        PutSource::Paths(roots) => PutRoots::of(roots)?,
+        _ => PutRoots::of(&[])?,
     };
-    let excludes = PutExcludes::new(options, &roots)?;
+    let excludes = PutExcludes::new(options, &roots.whole())?;
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -184,7 +188,8 @@ fn pipeline(
         let jobs = PutJobQueue { empty, full, next: 0, open: None };
         let progress = options.progress.as_deref();
         let mut reader = PutReader::new(&chunker, vault.manifest(), claims, progress, jobs);
-        let read = vault.manifest().view(|| read(&mut reader, source, &excludes));
+        let mut walk = FileWalk::new(&excludes, OwnFolder::of(vault.store(), spool));
+        let read = vault.manifest().view(|| read(&mut reader, source, &roots, &mut walk));
         let read = read.and_then(|found| {
             let changed = reader.finish()?;
             let LeftOutItems { skipped, passed } = found;
@@ -210,13 +215,13 @@ fn spawn<'scope, T: Send + 'scope>(
 fn read(
     reader: &mut PutReader<'_>,
     source: PutSource<'_>,
-    excludes: &PutExcludes,
+    roots: &PutRoots,
+    walk: &mut FileWalk<'_>,
 ) -> Result<LeftOutItems, Error> {
     match source {
-        PutSource::Paths(roots) => {
-            let mut walk = FileWalk::new(excludes);
+        PutSource::Paths(_) => {
             walk.run(roots, &mut |step, left_out| reader.visit(&step, left_out))?;
-            Ok(walk.left_out)
+            Ok(std::mem::take(&mut walk.left_out))
         }
         PutSource::Reader(entry, source) => {
             reader.reader(entry, source)?;

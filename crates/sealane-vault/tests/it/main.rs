@@ -13,6 +13,7 @@ mod keeps_by_group;
 mod keeps_in_s3;
 mod keeps_what_servers_have;
 mod names_failures;
+mod names_places;
 mod notices_tampering;
 mod pins_a_location;
 mod python_restores;
