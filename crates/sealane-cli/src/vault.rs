@@ -305,8 +305,9 @@ mod tests {
 
     #[test]
     fn what_is_no_loss_is_one_line_for_each_reason() {
-        let item = |path: &str, reason: &str| {
-            SkippedItem { path: path.to_owned(), reason: reason.to_owned() }
+        let item = |path: &str, reason: &str| SkippedItem {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
         };
         let items = [item("/a", "a socket"), item("/b", "a socket"), item("/c", "the vault")];
         assert_eq!(alike(&items), ["2 paths, the first `/a`, `/b`: a socket", "`/c`: the vault"]);

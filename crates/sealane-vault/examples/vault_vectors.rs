@@ -1,9 +1,9 @@
 //! Writes `vectors/vault4`, as root: `cargo run -p sealane-vault --example vault_vectors`
 //!
 //! The vault that it makes has keys and salts of its own each time; the one that is kept stands for
-//! all vaults of servers that are out there. `vectors/vault` is of before there were lists of slots,
-//! `vectors/vault2` of before a main key could be changed, and `vectors/vault3` of before there
-//! were devices, pipes and attributes. They stay.
+//! all vaults of servers that are out there. `vectors/vault` is of before there were lists of
+//! slots, `vectors/vault2` of before a main key could be changed, and `vectors/vault3` of before
+//! there were devices, pipes and attributes. They stay.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -167,8 +167,8 @@ fn fill(source: &Path) -> std::io::Result<()> {
     fill_as_root(source)
 }
 
-/// What servers have beside files. The ACL is user::rw- user:1000:rw- group::--- mask::rw-
-/// other::---, the capability cap_net_raw=ep.
+/// Things that servers have beside files. The ACL is user::rw- user:1000:rw- group::---
+/// mask::rw- other::---, the capability cap_net_raw=ep.
 fn fill_as_root(source: &Path) -> std::io::Result<()> {
     let none = u32::MAX;
     let rows = [(1, 6, none), (2, 6, 1000), (4, 0, none), (16, 6, none), (32, 0, none)];
@@ -185,7 +185,8 @@ fn fill_as_root(source: &Path) -> std::io::Result<()> {
         ("link", "trusted.of", b"a link"),
     ];
     let none = XattrFlags::empty();
-    rows.into_iter().try_for_each(|(path, name, value)| lsetxattr(source.join(path), name, value, none))?;
+    rows.into_iter()
+        .try_for_each(|(path, name, value)| lsetxattr(source.join(path), name, value, none))?;
     fs::hard_link(source.join("link"), source.join("link again"))?;
     let nodes = [
         ("disk", FileType::BlockDevice, makedev(259, 1 << 18)),

@@ -80,11 +80,7 @@ impl Vault {
     ///
     /// # Errors
     /// As [`Vault::check_paths`].
-    pub fn locate(
-        &self,
-        snapshot: &Snapshot,
-        paths: &[Vec<u8>],
-    ) -> Result<Vec<Vec<u8>>, Error> {
+    pub fn locate(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         let mut chunks = ChunkReader::of(self, snapshot)?;
         let (mut located, mut missing) = (Vec::new(), Vec::new());
         for path in paths {

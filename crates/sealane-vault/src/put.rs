@@ -82,7 +82,7 @@ pub struct SkippedItem {
     pub reason: String,
 }
 
-/// What a walk found and did not keep.
+/// Items that a walk found and did not keep.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOutItems {
     /// Items that should have been kept.
@@ -105,8 +105,8 @@ pub struct PutReport {
     pub packs: u64,
     /// Items that were not kept.
     pub skipped: Vec<SkippedItem>,
-    /// Items that are no loss: sockets, which last as long as a program, the vault itself, and links
-    /// that were named as what to put.
+    /// Items that are no loss: sockets, which last as long as a program, the vault itself, and
+    /// links that were named as what to put.
     pub passed: Vec<SkippedItem>,
     /// Files that changed while they were read: what was kept of each may be of two moments.
     pub changed: Vec<String>,

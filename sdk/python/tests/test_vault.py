@@ -223,7 +223,8 @@ class TestVault(unittest.TestCase):
         self.assertEqual(restore(vault, chosen(vault), self.root / "out"), {b"null": "NoDevice"})
         self.assertEqual(os.listxattr(self.root / "out/a"), ["user.a"])
         self.assertEqual((self.root / "out/pipe").lstat().st_mode, 0o010620)
-        for rows in (((b"b", b""), (b"a", b"")), ((b"a", b""),) * 2, ((b"", b""),), ((b"\0", b""),)):
+        a, b = (b"a", b""), (b"b", b"")
+        for rows in ((b, a), (a, a), ((b"", b""),), ((b"\0", b""),)):
             self.writer.chunk(b"other", how=0)
             self.keep(file(b"a", [], 0, attributes(*rows)))
             self.assertEqual(refusal(lambda: chosen(self.vault())), "SL-VAULT-06", rows)

@@ -38,8 +38,8 @@ pub(super) fn run(
     if report.withheld > 0 {
         let paths = count(report.withheld, "paths");
         eprintln!(
-            "sealane: {paths} did not get the owner, the setuid bits or the rights that a writer names: \
-             `sealane vault get --trust-modes` takes them"
+            "sealane: {paths} did not get the owner, the setuid bits or the rights that a writer \
+             names: `sealane vault get --trust-modes` takes them"
         );
     }
     Ok(())

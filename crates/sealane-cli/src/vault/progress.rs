@@ -83,11 +83,9 @@ fn lines(done: &AtomicBool, progress: &PutProgress, total: impl FnOnce() -> Opti
     }
     let total = total();
     loop {
-        let line = line(progress, total);
-        let mut out = std::io::stdout().lock();
-        // The verb itself finds out that its reader has gone.
-        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-        drop(out);
+        // To standard error: what was done is data, and how far it is is none. If nobody reads it,
+        // the work goes on.
+        let _ = std::io::stderr().lock().write_all(line(progress, total).as_bytes());
         if wait_for(done, Duration::from_millis(VAULT_LINE_INTERVAL_MS)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What `sealane vault put` keeps of a stream: standard input, or what a program writes.
+//! Streams that `sealane vault put` keeps: standard input, or the output of a program.
 
 use std::io::{self, Read};
 use std::path::PathBuf;

@@ -47,7 +47,8 @@ impl VaultAccess {
     /// Whether standard input is read for what opens the vault.
     pub(super) fn reads_input(&self) -> bool {
         let files = [&self.keys.passphrase_file, &self.recovery_file, &self.key_file];
-        let is_input = |file: &PathBuf| ["-", "/dev/stdin"].iter().any(|name| file.as_os_str() == *name);
+        let is_input =
+            |file: &PathBuf| ["-", "/dev/stdin"].iter().any(|name| file.as_os_str() == *name);
         files.into_iter().flatten().any(is_input)
     }
 

@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::header::{ObjectHeader, ObjectKind};
-use crate::format::page::{
-    DeviceKind, DeviceNode, FilePiece, SnapshotEntry, SnapshotEntryKind,
-};
+use crate::format::page::{DeviceKind, DeviceNode, FilePiece, SnapshotEntry, SnapshotEntryKind};
 use crate::get::{ChunkReader, GetOptions, SnapshotEntries, restore};
 use crate::keys::random;
 use crate::limits::MAX_REPORT_BYTES;

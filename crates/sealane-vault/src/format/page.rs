@@ -271,7 +271,8 @@ fn read_attributes(value: &[u8], most: usize) -> Result<Vec<EntryAttribute>, Err
     let mut attributes = Vec::with_capacity(count);
     for _ in 0..count {
         let name = reader.bytes(MAX_ATTRIBUTE_NAME_BYTES)?.to_vec();
-        attributes.push(EntryAttribute { name, value: reader.bytes(MAX_ATTRIBUTE_BYTES)?.to_vec() });
+        attributes
+            .push(EntryAttribute { name, value: reader.bytes(MAX_ATTRIBUTE_BYTES)?.to_vec() });
     }
     if !are_attributes(&attributes) {
         return Err(reader.malformed());
@@ -436,7 +437,16 @@ mod tests {
     fn entry(path: &[u8], node: SnapshotEntryKind) -> SnapshotEntry {
         let path = path.to_vec();
         let (hard_link, attributes) = (None, Vec::new());
-        SnapshotEntry { path, mode: 0o644, uid: 1, gid: 2, mtime_ns: -5, node, hard_link, attributes }
+        SnapshotEntry {
+            path,
+            mode: 0o644,
+            uid: 1,
+            gid: 2,
+            mtime_ns: -5,
+            node,
+            hard_link,
+            attributes,
+        }
     }
 
     #[test]
@@ -446,7 +456,8 @@ mod tests {
         let mut linked =
             entry(b"a/b\xff", SnapshotEntryKind::File { size: 14, pieces: pieces.clone() });
         linked.hard_link = Some(b"a/a".to_vec());
-        linked.attributes = vec![attribute(b"system.posix_acl_access", b"\x02\0\0\0"), attribute(b"user.x", b"")];
+        linked.attributes =
+            vec![attribute(b"system.posix_acl_access", b"\x02\0\0\0"), attribute(b"user.x", b"")];
         let device = |kind| DeviceNode { kind, major: 8, minor: 1 << 19 };
         let entries = [
             entry(b"a", SnapshotEntryKind::Folder),

@@ -22,14 +22,14 @@ const GROUP_BITS: u32 = 0o070;
 pub(super) enum AttributePlace<'a> {
     /// A file or folder that is open.
     Open(BorrowedFd<'a>),
-    /// What was only looked up: a link, a device or a pipe.
+    /// A link, a device or a pipe that was only looked up.
     Found(BorrowedFd<'a>),
 }
 
-/// What came of the attributes of an entry.
+/// The outcome for the attributes of an entry.
 #[derive(Debug)]
 pub(super) struct AttributeOutcome {
-    /// The mode for what has the attributes that were set.
+    /// The mode that goes with the attributes that were set.
     pub(super) mode: u32,
     /// The first attribute that its place did not take, and why.
     pub(super) lacking: Option<String>,

@@ -163,4 +163,5 @@ mod tests {
         let path = folder.join("mine");
         fs::write(&path, b"").unwrap();
         path
-    }}
+    }
+}

@@ -54,8 +54,8 @@ pub struct GetReport {
     pub bytes: u64,
     /// Files that were there already, with the size and time that they should have.
     pub unchanged: u64,
-    /// Entries of a writer's snapshot that did not get the owner, the setuid bits or the rights that
-    /// it names, and devices of it that were not made.
+    /// Entries of a writer's snapshot that did not get the owner, the setuid bits or the rights
+    /// that it names, and devices of it that were not made.
     pub withheld: u64,
     /// Entries that were restored, and have an attribute less: the target's file system does not
     /// take it.

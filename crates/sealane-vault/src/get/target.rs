@@ -321,7 +321,8 @@ pub(super) fn finish_open(
         let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
         fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
     }
-    let AttributeOutcome { mode, lacking } = AttributePlace::Open(file.as_fd()).dress(entry, is_new);
+    let AttributeOutcome { mode, lacking } =
+        AttributePlace::Open(file.as_fd()).dress(entry, is_new);
     fchmod(&file, Mode::from_raw_mode(mode)).map_err(failed)?;
     futimens(&file, &times(entry.mtime_ns)).map_err(failed)?;
     Ok(lacking)

@@ -145,8 +145,7 @@ fn read(
         }
     };
     let (hard_link, attributes) = (None, Vec::new());
-    let entry =
-        SnapshotEntry { path, mode, uid: 0, gid: 0, mtime_ns, node, hard_link, attributes };
+    let entry = SnapshotEntry { path, mode, uid: 0, gid: 0, mtime_ns, node, hard_link, attributes };
     Ok((entry, content))
 }
 

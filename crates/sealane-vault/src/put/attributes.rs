@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use rustix::fs::{fgetxattr, flistxattr, flistxattr_query, lgetxattr, llistxattr, llistxattr_query};
+use rustix::fs::{
+    fgetxattr, flistxattr, flistxattr_query, lgetxattr, llistxattr, llistxattr_query,
+};
 use rustix::io::Errno;
 
 use crate::format::page::{EntryAttribute, are_attributes};

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::attributes::AttributeSource;
 use super::claim::ChunkClaims;
 use super::walk;
-use super::attributes::AttributeSource;
 use super::{LeftOutItems, PutContent, PutEntry, PutJob, PutProgress, PutStep, SkippedItem};
 use crate::Error;
 use crate::chunker::Chunker;
@@ -356,7 +356,7 @@ impl NamedReader<'_> {
     }
 }
 
-/// What the walk came by; none for a socket.
+/// The kind of the item that the walk came by; none for a socket.
 fn kind_of(step: &walk::WalkStep<'_>) -> io::Result<Option<SnapshotEntryKind>> {
     let kind = step.metadata.file_type();
     let device = |kind| {

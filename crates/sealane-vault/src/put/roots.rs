@@ -48,7 +48,8 @@ impl PutRoots {
         places.dedup();
         let mut names: Vec<Option<&OsStr>> = found.iter().map(|root| root.file_name()).collect();
         names.sort();
-        let is_plain = names.iter().all(Option::is_some) && names.windows(2).all(|two| two.first() != two.last());
+        let is_plain = names.iter().all(Option::is_some)
+            && names.windows(2).all(|two| two.first() != two.last());
         let mut roots: Vec<PutRoot> = match is_plain {
             true => found.into_iter().map(by_name).collect(),
             false => by_whole_path(&places),

@@ -8,9 +8,9 @@ use super::claim::ChunkClaims;
 use super::exclude::PutExcludes;
 use super::pack::{ChunkPacker, PackerOutput};
 use super::read::{PutJobQueue, PutReader};
+use super::roots::PutRoots;
 use super::seal::ChunkSealer;
 use super::upload::PackUploader;
-use super::roots::PutRoots;
 use super::walk::{FileWalk, OwnFolder};
 use super::{LeftOutItems, PutJob, PutOptions, PutReport, SkippedItem};
 use crate::Error;
@@ -47,9 +47,7 @@ impl PutSource<'_> {
         match self {
             PutSource::Paths(roots) => Ok(PutRoots::of(roots)?.into_places()),
             PutSource::Reader(entry, _) => Ok(vec![entry.path.clone()]),
-            PutSource::Each { from, .. } => {
-                Ok(PutRoots::of(&[(*from).to_owned()])?.into_places())
-            }
+            PutSource::Each { from, .. } => Ok(PutRoots::of(&[(*from).to_owned()])?.into_places()),
         }
     }
 }

@@ -317,11 +317,7 @@ fn client(
         retry_timeout: Duration::from_millis(MAX_S3_RETRY_MS),
         ..RetryConfig::default()
     };
-    builder
-        .with_http_connector(connector)
-        .with_client_options(options)
-        .with_retry(retry)
-        .build()
+    builder.with_http_connector(connector).with_client_options(options).with_retry(retry).build()
 }
 
 /// Unencrypted only within this machine, or when asked for: the objects are sealed, credentials and

@@ -1,11 +1,11 @@
-//! What a server has beside files comes back: extended attributes with the ACLs and capabilities in
-//! them, devices, pipes, and further names of all of these.
+//! Servers' trees come back with all that is no content: extended attributes with the ACLs and
+//! capabilities in them, devices, pipes, and further names of all of these.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, getxattr, lsetxattr, makedev, mknodat};
@@ -42,7 +42,7 @@ fn pipe(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// What anybody may make.
+/// A tree that anybody may make.
 fn users_tree(folder: &Path) {
     fs::create_dir(folder.join("shared")).unwrap();
     fs::write(folder.join("shared/file"), b"for another user, too").unwrap();
@@ -61,7 +61,7 @@ fn users_tree(folder: &Path) {
     fs::hard_link(folder.join("link"), folder.join("shared/link again")).unwrap();
 }
 
-fn restored(place: &Place, vault: &Vault, options: &GetOptions, target: &str) -> std::path::PathBuf {
+fn restored(place: &Place, vault: &Vault, options: &GetOptions, target: &str) -> PathBuf {
     let target = place.path(target);
     let got = vault.get_to(&vault.snapshot(None).unwrap(), &target, options).unwrap();
     assert_eq!((got.failed, got.lacking), (vec![], vec![]));
@@ -127,8 +127,7 @@ fn attributes_pipes_and_further_names_come_back() {
     // Nothing of it is read again, or kept twice.
     let again = vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     assert_eq!((again.packs, again.counts.new_bytes), (0, 0));
-    let got = vault.get_to(&vault.snapshot(None).unwrap(), &place.path("target"), &GetOptions::default());
-    assert_eq!(got.unwrap().failed, []);
+    restored(&place, &vault, &GetOptions::default(), "target");
     let drill = vault.drill(&place.path("scratch"), &DrillOptions::default()).unwrap();
     assert_eq!(drill.failed, []);
 }
@@ -140,7 +139,8 @@ fn what_is_restored_has_no_acl_that_its_target_gives() {
     let source = place.source(|folder| {
         fs::create_dir(folder.join("folder")).unwrap();
         fs::write(folder.join("folder/private"), b"").unwrap();
-        fs::set_permissions(folder.join("folder/private"), PermissionsExt::from_mode(0o640)).unwrap();
+        fs::set_permissions(folder.join("folder/private"), PermissionsExt::from_mode(0o640))
+            .unwrap();
         pipe(&folder.join("pipe"));
     });
     let vault = place.init();
@@ -167,8 +167,8 @@ fn a_socket_is_named_and_no_failure() {
     assert!(put.passed[0].reason.contains("socket"), "{:?}", put.passed);
 }
 
-/// Who is half trusted gives nobody rights: neither by an ACL, nor by the mask that stands in the
-/// place of the group's rights once the ACL is gone.
+/// A half-trusted writer gives nobody rights: neither by an ACL, nor by the mask that stands in
+/// the place of the group's rights once the ACL is gone.
 #[test]
 fn a_writer_gives_no_rights_by_attributes() {
     let place = Place::new();
@@ -189,7 +189,7 @@ fn a_writer_gives_no_rights_by_attributes() {
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o660);
 }
 
-/// What only root may make. The capability is cap_net_raw=ep, as linux/capability.h has it.
+/// A tree that only root may make. The capability is cap_net_raw=ep, as linux/capability.h has it.
 fn roots_tree(folder: &Path) {
     users_tree(folder);
     let capability = [0x0200_0001_u32, 1 << 13, 0, 0, 0].map(u32::to_le_bytes).concat();

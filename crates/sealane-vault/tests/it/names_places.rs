@@ -56,7 +56,10 @@ fn a_file_is_found_by_its_path_on_its_host() {
     let place = Place::new();
     let [one, two] = two_of_one_name(&place);
     let vault = place.init();
-    for (roots, stands) in [(vec![one.clone()], "docs/file".to_owned()), (vec![one.clone(), two], whole(&one.join("file")))] {
+    for (roots, stands) in [
+        (vec![one.clone()], "docs/file".to_owned()),
+        (vec![one.clone(), two], whole(&one.join("file"))),
+    ] {
         vault.put_paths(&roots, &PutOptions::default()).unwrap();
         let snapshot = vault.snapshot(None).unwrap();
         let asked = whole(&one.join("file")).into_bytes();

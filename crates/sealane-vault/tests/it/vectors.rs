@@ -1,6 +1,7 @@
 //! The vaults that earlier versions wrote read as they were written: `vectors/vault`, of before
 //! there were lists of slots, `vectors/vault2`, and `vectors/vault3`, whose main key was changed
-//! twice, and `vectors/vault4`, with what only servers have. What is put into them again is cut, named and found as it was then.
+//! twice, and `vectors/vault4`, with things that only servers have. What is put into them again is
+//! cut, named and found as it was then.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -172,8 +172,16 @@ fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> Vault {
         let content = path.clone();
         let node = SnapshotEntryKind::Folder;
         let (mtime_ns, hard_link, attributes) = (0, None, Vec::new());
-        let entry =
-            SnapshotEntry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns, node, hard_link, attributes };
+        let entry = SnapshotEntry {
+            path,
+            mode: 0o600,
+            uid: 0,
+            gid: 0,
+            mtime_ns,
+            node,
+            hard_link,
+            attributes,
+        };
         Some((entry, content))
     };
     let source = PutSource::Each { from: folder, next: &mut next };

@@ -25,14 +25,10 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use super::dial::{S3DialConfig, S3Dialer};
 use super::limit::{S3RequestBody, UploadLimit};
-use crate::limits::{MAX_S3_CONNECT_MS, MAX_S3_SILENCE_MS};
+use crate::limits::{MAX_S3_CONNECT_MS, MAX_S3_LIMITED_UPLOADS, MAX_S3_SILENCE_MS};
 
 const OWN_NAME: HeaderValue =
     HeaderValue::from_static(concat!("sealane/", env!("CARGO_PKG_VERSION")));
-
-/// Requests that share the bound on what is sent, and so may take each other's time: two parts of
-/// a pack, and what is written beside them.
-const MAX_S3_UPLOADS: u32 = 4;
 
 /// An error, or what it came of.
 type S3ErrorSource = dyn StdError + 'static;
@@ -87,7 +83,7 @@ impl HttpService for S3HttpService {
         // A body that is sent slowly on purpose is no silence of the server.
         let sent = self.limit.time_for(request.body().content_length() as u64);
         let request = request.map(|body| S3RequestBody::new(body, Arc::clone(&self.limit)));
-        let patience = self.silence.saturating_add(sent.saturating_mul(MAX_S3_UPLOADS));
+        let patience = self.silence.saturating_add(sent.saturating_mul(MAX_S3_LIMITED_UPLOADS));
         let answer = timeout(patience, self.client.request(request)).await;
         let answer = answer.map_err(|_| silent(patience))?.map_err(|error| failed(&error))?;
         let silence = self.silence;

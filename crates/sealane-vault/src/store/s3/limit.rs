@@ -69,7 +69,7 @@ impl TokenBucket {
 pub(super) struct S3RequestBody {
     body: HttpRequestBody,
     limit: Arc<UploadLimit>,
-    /// What the body gave and was not sent yet.
+    /// Bytes that the body gave and that were not sent yet.
     rest: Bytes,
     /// The next piece and when it may go.
     waits: Option<(Pin<Box<Sleep>>, Bytes)>,
@@ -158,7 +158,10 @@ mod tests {
     #[test]
     fn without_a_bound_nothing_waits() {
         let limit = UploadLimit::default();
-        assert_eq!((limit.take(u64::MAX), limit.time_for(u64::MAX)), (Duration::ZERO, Duration::ZERO));
+        assert_eq!(
+            (limit.take(u64::MAX), limit.time_for(u64::MAX)),
+            (Duration::ZERO, Duration::ZERO)
+        );
         limit.set(RATE);
         assert_eq!(limit.take(50_000), Duration::ZERO);
         assert!(limit.take(1) > Duration::from_millis(400));
