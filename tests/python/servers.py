@@ -107,6 +107,19 @@ def tree(root, left_out):
     return entries
 
 
+def touched(root, left_out):
+    """When the system last touched each path: of a file that this changed, nothing is compared."""
+    times = {}
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in left_out]
+        for path in (os.path.join(folder, name) for name in folders + files):
+            try:
+                times[path] = os.lstat(path).st_ctime_ns
+            except OSError:
+                pass
+    return times
+
+
 def run(*command, **variables):
     """Runs a program to its end; how long it took."""
     words = [str(word) for word in command]
@@ -167,19 +180,20 @@ def main():
 
 def compare(ways, place, left_out):
     """Runs each program and compares; what is wrong, if anything is."""
+    before, begun = tree(ROOT, left_out), touched(ROOT, left_out)
+    print(f"{len(before)} entries", flush=True)
     failed = None
     for name, way, program in ways:
-        before = tree(ROOT, left_out)
         (place / name).mkdir()
         put, get = way(program, place / name, left_out)
         back = tree(place / name / "back", [])
-        after = tree(ROOT, left_out)
-        steady = {path for path, seen in before.items() if after.get(path) == seen}
+        ended = touched(ROOT, left_out)
+        steady = {path for path in before if path in begun and begun[path] == ended.get(path)}
         differ = sorted(path for path in steady if back.get(path) != before[path])
-        more = sorted(path for path in back if path not in before and path not in after)
+        more = sorted(path for path in back if path not in begun and path not in ended)
         print(
-            f"{name}: {len(before)} entries, {len(before) - len(steady)} changed meanwhile, "
-            f"{len(differ)} differ, {len(more)} too many; put {put:.1f} s, get {get:.1f} s, "
+            f"{name}: {len(before) - len(steady)} changed meanwhile, {len(differ)} differ, "
+            f"{len(more)} too many; put {put:.1f} s, get {get:.1f} s, "
             f"{size(place / name / 'kept') / 1e6:.0f} MB",
             flush=True,
         )
