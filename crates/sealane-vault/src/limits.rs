@@ -81,8 +81,8 @@ sealane_message::limits! {
     S3_SINGLE_PUT_BYTES: u64 = 8 << 20, "bytes";
     /// Bytes that are sent to a bucket at once where `--limit-upload` bounds them.
     S3_LIMITED_PIECE_BYTES: usize = 16 << 10, "bytes";
-    /// Requests that share that bound, and may take each other's time. A request waits so many times
-    /// as long for its answer as its body takes at least.
+    /// Requests that share that bound, and may take each other's time. A request waits so many
+    /// times as long for its answer as its body takes at least.
     MAX_S3_LIMITED_UPLOADS: u32 = 4, "requests";
     /// A part of an object that is sent to a bucket; the last may be shorter.
     S3_PART_BYTES: u64 = 8 << 20, "bytes";
