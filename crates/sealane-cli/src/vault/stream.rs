@@ -27,7 +27,7 @@ pub(super) fn put_output(
 ) -> Result<PutReport, CliFailure> {
     let mut output = ProgramOutput::start(command)?;
     let kept = vault.put_reader(name, &mut output, options);
-    match output.failure {
+    match output.failure.take() {
         Some(failure) => Err(failure),
         None => Ok(kept?),
     }
