@@ -44,7 +44,7 @@ fn a_program_that_fails_leaves_no_snapshot() {
     // It has written a part, as a dump of a database that breaks off.
     let script = "printf half; exit 3";
     for command in [&["sh", "-c", script][..], &["no such program"]] {
-        let args = [&["put", "--stdin-command", "--name", "db.sql", "--"], command].concat();
+        let args = [&["put", "--stdin-command", "--name", "db.sql", "--"][..], command].concat();
         let (code, said) = failed(home.vault(&args).output().unwrap());
         assert!(code == 1 && said.contains("SL-CLI-34"), "{said}");
         assert!(said.contains(command[0]) && said.contains("nothing was kept"), "{said}");
