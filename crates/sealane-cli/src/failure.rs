@@ -199,6 +199,17 @@ sealane_message::errors! {
         #[hint("All others were kept or restored. See the reason beside each name, and run the \
                 command again.")]
         Skipped(usize),
+        /// A program whose output was to be kept did not end well.
+        #[error("`{program}` failed, so that nothing was kept: {said}")]
+        #[code("SL-CLI-34", "ProgramFailed")]
+        #[cause("a program whose output was to be kept failed")]
+        #[hint("Run the program by itself, and read what it says on its standard error.")]
+        Program {
+            /// Its name.
+            program: String,
+            /// How it ended, or why it did not start.
+            said: String,
+        },
         /// Flags that do not go together, or an answer that is missing.
         #[error("{0}")]
         #[code("SL-CLI-04", "Usage", exit = Usage)]

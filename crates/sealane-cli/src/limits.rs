@@ -64,6 +64,8 @@ sealane_message::limits! {
     VAULT_BAR_DELAY_MS: u64 = 500, "milliseconds";
     /// How often that bar changes.
     VAULT_BAR_INTERVAL_MS: u64 = 100, "milliseconds";
+    /// How often a program is told how far the work of a vault is.
+    VAULT_LINE_INTERVAL_MS: u64 = 1000, "milliseconds";
     /// How often the thread of that bar looks whether the work is done.
     VAULT_BAR_STEP_MS: u64 = 10, "milliseconds";
 }

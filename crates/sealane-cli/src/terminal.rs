@@ -15,6 +15,8 @@ pub struct Terminal {
     out: BufWriter<Box<dyn Write + Send>>,
     json: bool,
     interactive: bool,
+    /// Whether only data and faults are written.
+    quiet: bool,
     /// Whether a terminal shows what is written, and does what control characters tell it.
     screen: bool,
     colours: OutputColours,
@@ -37,6 +39,7 @@ impl Terminal {
             out: BufWriter::new(Box::new(std::io::stdout())),
             json,
             interactive,
+            quiet: false,
             screen,
             colours,
         }
@@ -45,12 +48,22 @@ impl Terminal {
     /// One that writes data elsewhere and shows no progress.
     pub fn to(out: impl Write + Send + 'static, json: bool) -> Self {
         let (out, colours) = (BufWriter::new(Box::new(out) as Box<_>), OutputColours::none());
-        Self { out, json, interactive: false, screen: false, colours }
+        Self { out, json, interactive: false, quiet: false, screen: false, colours }
     }
 
     /// Whether data is to be JSON.
     pub fn json(&self) -> bool {
         self.json
+    }
+
+    /// From now on only data and faults are written.
+    pub(crate) fn silence(&mut self) {
+        self.quiet = true;
+    }
+
+    /// Whether only data and faults are written.
+    pub(crate) fn quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Whether a terminal shows the data that is written.
@@ -95,6 +108,14 @@ impl Terminal {
     /// [`CliFailure::Output`].
     pub fn line(&mut self, line: impl fmt::Display) -> Result<(), CliFailure> {
         self.text(&format!("{line}\n"))
+    }
+
+    /// Writes a line for people that says what was done, unless they want none.
+    ///
+    /// # Errors
+    /// [`CliFailure::Output`].
+    pub(crate) fn outcome(&mut self, line: impl fmt::Display) -> Result<(), CliFailure> {
+        if self.quiet { Ok(()) } else { self.line(line) }
     }
 
     /// Writes lines for people. Names, ids and bodies come from others, who may have put there

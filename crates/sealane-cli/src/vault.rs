@@ -6,11 +6,13 @@ mod dump;
 mod get;
 mod key;
 mod list;
+mod progress;
 mod prune;
 mod put;
 mod repair;
 mod rotate;
 mod show;
+mod stream;
 mod unlock;
 
 use std::collections::HashMap;
@@ -23,7 +25,7 @@ use sealane_vault::{Error, GetOptions, SkippedItem, Snapshot, SnapshotSelector, 
 use crate::args::vault::{self as args, VaultVerb};
 use crate::colour::warn;
 use crate::limits::MAX_VAULT_ALIKE;
-use crate::terminal::one_line;
+use crate::terminal::{map, one_line};
 use crate::times::count;
 use crate::{CliFailure, Terminal};
 
@@ -35,6 +37,9 @@ pub(crate) use unlock::VaultAccess;
 /// The failure of the verb.
 pub fn run(args: &args::VaultArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let location = VaultAccess::new(args)?;
+    if args.quiet {
+        terminal.silence();
+    }
     // A store over the network waits with a runtime of its own, which may not run within another.
     tokio::task::block_in_place(|| verb(args, &location, terminal))
 }
@@ -94,7 +99,7 @@ fn snapshot(
     // A newer one that cannot be read was passed over.
     warn_anew(vault, &known);
     let snapshot = snapshot?;
-    if !terminal.json() {
+    if !terminal.json() && !terminal.quiet() {
         let (number, host, time) = (snapshot.number, &snapshot.source, time(snapshot.time_ns));
         let line = format!("snapshot {number} of {host}, {time}: {}", places(&snapshot.paths));
         eprintln!("sealane: {}", one_line(line.trim_end_matches([':', ' '])));
@@ -154,6 +159,32 @@ fn told(items: &[SkippedItem]) -> Vec<String> {
 
 fn told_one(item: &SkippedItem) -> String {
     format!("`{}`: {}", item.path, item.reason)
+}
+
+/// A line for each reason, with the first paths of many.
+fn alike(items: &[SkippedItem]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for item in items {
+        match reasons.iter_mut().find(|(reason, _)| *reason == item.reason) {
+            Some((_, paths)) => paths.push(&item.path),
+            None => reasons.push((&item.reason, vec![&item.path])),
+        }
+    }
+    let line = |(reason, paths): (&str, Vec<&str>)| match paths.as_slice() {
+        [path] => format!("`{path}`: {reason}"),
+        paths => {
+            let first: Vec<_> = paths.iter().take(3).map(|path| format!("`{path}`")).collect();
+            let count = count(paths.len() as u64, "paths");
+            format!("{count}, the first {}: {reason}", first.join(", "))
+        }
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+/// An item that was passed over, for programs.
+fn passed(item: &SkippedItem) -> Value {
+    let text = |text: &str| Value::from(text);
+    map(vec![("path", text(&item.path)), ("reason", text(&item.reason))])
 }
 
 fn whose(args: &args::SnapshotOwnerArgs) -> SnapshotSelector {
@@ -270,6 +301,17 @@ mod tests {
              `snapshots/junk2`: `snapshots/junk0` is no link [SL-VAULT-06]"
         );
         assert_eq!(told[1], "`keys/readme`: `keys/readme` is no link [SL-VAULT-06]");
+    }
+
+    #[test]
+    fn what_is_no_loss_is_one_line_for_each_reason() {
+        let item = |path: &str, reason: &str| SkippedItem {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let items = [item("/a", "a socket"), item("/b", "a socket"), item("/c", "the vault")];
+        assert_eq!(alike(&items), ["2 paths, the first `/a`, `/b`: a socket", "`/c`: the vault"]);
+        assert_eq!(alike(&vec![item("/a", "a socket"); 1000]).len(), 1);
     }
 
     #[test]

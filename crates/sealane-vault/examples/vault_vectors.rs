@@ -1,8 +1,9 @@
-//! Writes `vectors/vault3`: `cargo run -p sealane-vault --example vault_vectors`
+//! Writes `vectors/vault4`, as root: `cargo run -p sealane-vault --example vault_vectors`
 //!
 //! The vault that it makes has keys and salts of its own each time; the one that is kept stands for
-//! all vaults whose main key was changed that are out there. `vectors/vault` is of before there
-//! were lists of slots and `vectors/vault2` of before a main key could be changed; both stay.
+//! all vaults of servers that are out there. `vectors/vault` is of before there were lists of
+//! slots, `vectors/vault2` of before a main key could be changed, and `vectors/vault3` of before
+//! there were devices, pipes and attributes. They stay.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,9 +13,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, makedev, mknodat};
 use sealane_vault::{
     Argon2Cost, ChunkCompression, OpenOptions, PutOptions, RecoveryCode, RotateOptions, SlotSecret,
-    Snapshot, SnapshotEntry, SnapshotEntryKind, Vault, VaultMetadata, VaultStore,
+    Snapshot, SnapshotEntryKind, Vault, VaultMetadata, VaultStore,
 };
 use serde_json::{Value, json};
 
@@ -23,7 +25,7 @@ const PASSPHRASE: &str = "the vault of the vectors";
 const COST: Argon2Cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault3");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vault4");
     let work = std::env::temp_dir().join(format!("vault-vectors-{}", std::process::id()));
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -51,11 +53,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
 
-    // Data that the writer adds after its removal is no snapshot.
     let slots = vault.slots()?;
     let slot = slots.iter().find(|slot| slot.label.as_deref() == Some("a host"));
     vault.remove_slot(slot.map_or("", |slot| &slot.id))?;
-    writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
     drop(vault);
     let (vault, code) = change_twice(&source, &store, &options)?;
 
@@ -104,12 +104,15 @@ fn told(vault: &Vault, snapshot: &Snapshot) -> Result<Value, sealane_vault::Erro
         let entry = entry?;
         let mut told = json!({
             "path": hex(&entry.path),
-            "kind": kind(&entry),
+            "kind": entry.node.name(),
             "mode": format!("{:04o}", entry.mode),
             "mtime_ns": entry.mtime_ns,
         });
         match &entry.node {
-            SnapshotEntryKind::Folder => {}
+            SnapshotEntryKind::Folder | SnapshotEntryKind::Fifo => {}
+            SnapshotEntryKind::Device(device) => {
+                told["device"] = json!([device.major, device.minor]);
+            }
             SnapshotEntryKind::Link { target } => told["target"] = hex(target).into(),
             SnapshotEntryKind::File { size, .. } => {
                 let mut content = Vec::new();
@@ -121,18 +124,14 @@ fn told(vault: &Vault, snapshot: &Snapshot) -> Result<Value, sealane_vault::Erro
         if let Some(first) = &entry.hard_link {
             told["same_as"] = hex(first).into();
         }
+        for attribute in &entry.attributes {
+            let name = String::from_utf8_lossy(&attribute.name).into_owned();
+            told["attributes"][name] = hex(&attribute.value).into();
+        }
         Ok(told)
     });
     let entries: Result<Vec<Value>, sealane_vault::Error> = entries.collect();
     Ok(json!({ "number": snapshot.number, "entries": entries? }))
-}
-
-fn kind(entry: &SnapshotEntry) -> &'static str {
-    match entry.node {
-        SnapshotEntryKind::Folder => "folder",
-        SnapshotEntryKind::File { .. } => "file",
-        SnapshotEntryKind::Link { .. } => "link",
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -165,5 +164,38 @@ fn fill(source: &Path) -> std::io::Result<()> {
         let at = Duration::new(1_700_000_000 + number as u64, 123_456_789);
         File::open(source.join(name))?.set_modified(SystemTime::UNIX_EPOCH + at)?;
     }
+    fill_as_root(source)
+}
+
+/// Things that servers have beside files. The ACL is user::rw- user:1000:rw- group::---
+/// mask::rw- other::---, the capability cap_net_raw=ep.
+fn fill_as_root(source: &Path) -> std::io::Result<()> {
+    let none = u32::MAX;
+    let rows = [(1, 6, none), (2, 6, 1000), (4, 0, none), (16, 6, none), (32, 0, none)];
+    let row = |(tag, rights, id): (u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let acl = [&2_u32.to_le_bytes()[..], &rows.map(row).concat()].concat();
+    let capability = [0x0200_0001_u32, 1 << 13, 0, 0, 0].map(u32::to_le_bytes).concat();
+    let rows: [(&str, &str, &[u8]); 5] = [
+        ("noise", "user.origin", b"the generator"),
+        ("noise", "system.posix_acl_access", &acl),
+        ("deep", "system.posix_acl_default", &acl),
+        ("empty", "security.capability", &capability),
+        ("link", "trusted.of", b"a link"),
+    ];
+    let none = XattrFlags::empty();
+    rows.into_iter()
+        .try_for_each(|(path, name, value)| lsetxattr(source.join(path), name, value, none))?;
+    fs::hard_link(source.join("link"), source.join("link again"))?;
+    let nodes = [
+        ("disk", FileType::BlockDevice, makedev(259, 1 << 18)),
+        ("null", FileType::CharacterDevice, makedev(1, 3)),
+        ("pipe", FileType::Fifo, 0),
+    ];
+    let mode = Mode::from_raw_mode(0o620);
+    nodes
+        .into_iter()
+        .try_for_each(|(name, kind, device)| mknodat(CWD, source.join(name), kind, mode, device))?;
     Ok(())
 }

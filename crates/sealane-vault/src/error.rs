@@ -118,11 +118,11 @@ sealane_message::errors! {
         #[cause("a pattern of what is to be left out is malformed")]
         #[hint("Write patterns as a .gitignore has them.")]
         Pattern(String),
-        /// A path that is given twice by name, or the root folder.
-        #[error("`{}` has no name of its own in a snapshot", .0.display())]
+        /// A put of the vault itself, or of the folder of what it is about to send.
+        #[error("`{}` is the vault itself", .0.display())]
         #[code("SL-VAULT-15", "VaultRoot", exit = Usage)]
-        #[cause("two paths of a put end in the same name, or one has no name")]
-        #[hint("Put their common folder, or put them one by one.")]
+        #[cause("a path of a put is the folder of the vault itself")]
+        #[hint("Name another path. To have a second copy of a vault, copy its folder.")]
         Root(std::path::PathBuf),
         /// Another thread failed, and says why: whoever waits for both tells what that one says.
         #[error("another part of the work failed")]

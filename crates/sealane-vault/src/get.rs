@@ -1,6 +1,8 @@
 //! From snapshots to files: everything is verified before a byte of it is handed out.
 
+mod attributes;
 mod chunks;
+mod contentless;
 mod file;
 mod restore;
 mod target;
@@ -57,8 +59,8 @@ impl Vault {
         target: &Path,
         options: &GetOptions,
     ) -> Result<GetReport, Error> {
-        self.check_paths(snapshot, &options.paths)?;
-        let options = &options.of_writer(snapshot.by_writer);
+        let paths = self.locate(snapshot, &options.paths)?;
+        let options = &GetOptions { paths, ..options.of_writer(snapshot.by_writer) };
         let chunks = ChunkReader::of(self, snapshot)?;
         let pages = ChunkReader::of(self, snapshot)?;
         restore(chunks, SnapshotEntries::new(pages, &snapshot.body.pages), target, options)
@@ -70,18 +72,50 @@ impl Vault {
     /// # Errors
     /// [`Error::NoEntry`], and as [`Vault::entries`].
     pub fn check_paths(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<(), Error> {
+        self.locate(snapshot, paths).map(drop)
+    }
+
+    /// The paths in a snapshot that are meant by `paths`: each of them as it is, or, where there is
+    /// nothing, as the path that a file had on its host.
+    ///
+    /// # Errors
+    /// As [`Vault::check_paths`].
+    pub fn locate(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         let mut chunks = ChunkReader::of(self, snapshot)?;
-        let mut missing = Vec::new();
+        let (mut located, mut missing) = (Vec::new(), Vec::new());
         for path in paths {
-            match has(&mut chunks, &snapshot.body.pages, path) {
-                Ok(false) => missing.push(String::from_utf8_lossy(path)),
-                Ok(true) => {}
-                Err(error) if error.is_damage() => {}
+            match locate(&mut chunks, snapshot, path) {
+                Ok(Some(path)) => located.push(path),
+                Ok(None) => missing.push(String::from_utf8_lossy(path)),
+                Err(error) if error.is_damage() => located.push(path.clone()),
                 Err(error) => return Err(error),
             }
         }
-        if missing.is_empty() { Ok(()) } else { Err(Error::NoEntry(missing.join("`, `"))) }
+        if missing.is_empty() { Ok(located) } else { Err(Error::NoEntry(missing.join("`, `"))) }
     }
+}
+
+fn locate(
+    chunks: &mut ChunkReader<'_>,
+    snapshot: &Snapshot,
+    path: &[u8],
+) -> Result<Option<Vec<u8>>, Error> {
+    let by_place = snapshot.paths.iter().filter_map(|place| path_below(place, path));
+    for candidate in std::iter::once(path.to_vec()).chain(by_place) {
+        if has(chunks, &snapshot.body.pages, &candidate)? {
+            return Ok(Some(candidate));
+        }
+    }
+    Ok(None)
+}
+
+/// A path of a host, without its first slash, as it stands in a snapshot that has the place that it
+/// is in under its last component.
+fn path_below(place: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+    let place = place.strip_prefix(b"/")?;
+    let name = place.rsplit(|byte| *byte == b'/').next()?;
+    let below = path.get(place.len()..).filter(|_| is_in(path, place))?;
+    Some([name, below].concat())
 }
 
 /// Walks the entries of pages.

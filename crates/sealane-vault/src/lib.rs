@@ -61,7 +61,9 @@ pub use care::{
 pub use error::{ERRORS, Error};
 pub use format::chunk::{ChunkCompression, ChunkId};
 pub use format::config::VaultMetadata;
-pub use format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
+pub use format::page::{
+    DeviceKind, DeviceNode, EntryAttribute, FilePiece, SnapshotEntry, SnapshotEntryKind,
+};
 pub use format::snapshot::SnapshotCounts;
 pub use get::{GetOptions, GetReport, SnapshotEntries, StoredFile};
 pub use keys::{Argon2Cost, RecoveryCode, SlotKind, SlotSecret, WriterKey};

@@ -51,12 +51,21 @@ sealane_message::limits! {
     MAX_SNAPSHOT_PATHS: usize = 1 << 14, "paths";
     /// A path within a vault, and a link's target. A longer one is refused.
     MAX_PATH_BYTES: usize = 4096, "bytes";
+    /// The name of an extended attribute. A longer one is neither kept nor read.
+    MAX_ATTRIBUTE_NAME_BYTES: usize = 255, "bytes";
+    /// The value of an extended attribute. A longer one is neither kept nor read.
+    MAX_ATTRIBUTE_BYTES: usize = 64 << 10, "bytes";
+    /// Names and values of the extended attributes of one entry. A put keeps none of more, and says
+    /// so.
+    MAX_ATTRIBUTES_BYTES: usize = 1 << 20, "bytes";
     /// Entries of one page of a snapshot.
     MAX_PAGE_ENTRIES: usize = 1024, "entries";
     /// Pieces of one file that stand in its entry, or in one list. More are written as lists.
     MAX_PIECES: usize = 1024, "pieces";
     /// Lists of one file. A put refuses a file that would need more.
     MAX_FILE_LISTS: usize = 1 << 16, "lists";
+    /// Extended attributes of all entries of one page. A page that has more is refused.
+    MAX_PAGE_ATTRIBUTES: usize = 1 << 16, "attributes";
     /// Pieces of all files of one page. A page that has more is refused.
     MAX_PAGE_PIECES: usize = 1 << 17, "pieces";
     /// Bytes that are read of a pack at once, at least: parts of it begin and end at multiples of
@@ -70,6 +79,11 @@ sealane_message::limits! {
     MAX_N2S_FILE_BYTES: u64 = 4 << 30, "bytes";
     /// An object that is sent to a bucket in one request. A larger one goes in parts.
     S3_SINGLE_PUT_BYTES: u64 = 8 << 20, "bytes";
+    /// Bytes that are sent to a bucket at once where `--limit-upload` bounds them.
+    S3_LIMITED_PIECE_BYTES: usize = 16 << 10, "bytes";
+    /// Requests that share that bound, and may take each other's time. A request waits so many
+    /// times as long for its answer as its body takes at least.
+    MAX_S3_LIMITED_UPLOADS: u32 = 4, "requests";
     /// A part of an object that is sent to a bucket; the last may be shorter.
     S3_PART_BYTES: u64 = 8 << 20, "bytes";
     /// Parts that are on their way to a bucket at once. Further ones wait.

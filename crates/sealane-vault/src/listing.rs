@@ -32,18 +32,16 @@ impl ListingWriter {
 
     pub(crate) fn add(&mut self, entry: &SnapshotEntry) -> Result<(), Error> {
         let mut row = json!({ "v": 1, "mode": entry.mode, "mtime_ns": entry.mtime_ns });
-        let kind = match &entry.node {
-            SnapshotEntryKind::Folder => "folder",
-            SnapshotEntryKind::File { size, .. } => {
-                set(&mut row, "size", json!(size));
-                "file"
+        match &entry.node {
+            SnapshotEntryKind::File { size, .. } => set(&mut row, "size", json!(size)),
+            SnapshotEntryKind::Link { target } => set(&mut row, "target", text(target)),
+            SnapshotEntryKind::Device(device) => {
+                set(&mut row, "major", json!(device.major));
+                set(&mut row, "minor", json!(device.minor));
             }
-            SnapshotEntryKind::Link { target } => {
-                set(&mut row, "target", text(target));
-                "link"
-            }
-        };
-        set(&mut row, "kind", json!(kind));
+            SnapshotEntryKind::Folder | SnapshotEntryKind::Fifo => {}
+        }
+        set(&mut row, "kind", json!(entry.node.name()));
         set(&mut row, "path", text(&entry.path));
         let mut line = row.to_string();
         line.push('\n');

@@ -10,10 +10,12 @@
 //! and hands the empty job back. There are as many jobs as memory allows, and nobody allocates per
 //! chunk. What is written does not depend on the number of threads.
 
+mod attributes;
 mod claim;
 mod exclude;
 mod pack;
 mod read;
+mod roots;
 mod run;
 mod seal;
 mod upload;
@@ -80,6 +82,15 @@ pub struct SkippedItem {
     pub reason: String,
 }
 
+/// Items that a walk found and did not keep.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOutItems {
+    /// Items that should have been kept.
+    pub(crate) skipped: Vec<SkippedItem>,
+    /// Items that are no loss.
+    pub(crate) passed: Vec<SkippedItem>,
+}
+
 /// The outcome of a put.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -94,6 +105,9 @@ pub struct PutReport {
     pub packs: u64,
     /// Items that were not kept.
     pub skipped: Vec<SkippedItem>,
+    /// Items that are no loss: sockets, which last as long as a program, the vault itself, and
+    /// links that were named as what to put.
+    pub passed: Vec<SkippedItem>,
     /// Files that changed while they were read: what was kept of each may be of two moments.
     pub changed: Vec<String>,
     /// Patterns of what is left out that matched nothing.
@@ -107,6 +121,8 @@ pub(crate) struct PutJob {
     plain: Vec<u8>,
     sealed: Vec<u8>,
     steps: Vec<PutStep>,
+    /// Bytes of the attributes of its entries.
+    attributes: usize,
 }
 
 /// The content of a job, in order.

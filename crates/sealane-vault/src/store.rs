@@ -76,6 +76,18 @@ impl VaultStore {
         Ok(VaultStore::Folder(FolderStore::new(Path::new(location))))
     }
 
+    /// Sends no more than so many bytes a second from now on. Gives whether that can be: nothing is
+    /// sent to a folder.
+    pub fn limit_upload(&self, bytes_per_second: u64) -> bool {
+        match self {
+            VaultStore::Folder(_) => false,
+            VaultStore::S3(bucket) => {
+                bucket.limit_upload(bytes_per_second);
+                true
+            }
+        }
+    }
+
     /// The name to show to people.
     pub fn location(&self) -> String {
         match self {

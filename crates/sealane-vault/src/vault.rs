@@ -356,11 +356,12 @@ impl Vault {
         let entry = SnapshotEntry {
             path: name.as_bytes().to_vec(),
             mode: 0o600,
-            uid: 0,
-            gid: 0,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
             mtime_ns: now_ns(),
             node: SnapshotEntryKind::Folder,
             hard_link: None,
+            attributes: Vec::new(),
         };
         put::put(self, PutSource::Reader(entry, source), options)
     }

@@ -17,6 +17,9 @@ import sys
 from .refused import Refused
 from .vault import Folder, Vault, chosen, restore
 
+#: Kinds of entries as the system names them.
+KINDS = (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO)
+
 
 def main() -> int:
     """Runs it; 0 if all was well, 1 if something was refused, 2 if nothing could be read."""
@@ -39,7 +42,7 @@ def main() -> int:
         failed = restore(vault, entries, arguments.target)
     else:
         for entry in entries:
-            mode = stat.filemode((0o040000, 0o100000, 0o120000)[entry.kind] | entry.mode)
+            mode = stat.filemode(KINDS[entry.kind] | entry.mode)
             print(mode, entry.size, entry.modified_ns, ascii(os.fsdecode(entry.path)))
     for name, code in {**vault.damaged, **failed}.items():
         print(f"{ascii(os.fsdecode(name))}: {code}", file=sys.stderr)

@@ -29,6 +29,9 @@ MAX_CHUNK, MAX_TRAILER, MAX_PACK = 4 << 20, 20 << 20, 64 << 20
 MAX_CONFIG, MAX_SLOT, MAX_SNAPSHOT = 256, 4096, 32 << 20
 MAX_PATH, MAX_PAGE_ENTRIES, MAX_PIECES = 4096, 1024, 1024
 MAX_FILE_LISTS, MAX_PAGE_PIECES = 1 << 16, 1 << 17
+MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE, MAX_ATTRIBUTES = 255, 64 << 10, 1 << 20
+MAX_PAGE_ATTRIBUTES = 1 << 16
+FOLDER, FILE, LINK, CHARACTER, BLOCK, FIFO = range(6)
 MAX_KDF_KIB, MAX_KDF_PASSES, MAX_KDF_LANES = 1 << 20, 16, 16
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -261,7 +264,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Entry:
-    """A folder, file or link."""
+    """A folder, file, link, device or pipe."""
 
     path: bytes
     kind: int
@@ -271,7 +274,10 @@ class Entry:
     size: int = 0
     pieces: list[Piece] = field(default_factory=list)
     target: bytes = b""
+    #: Major and minor number.
+    device: tuple[int, int] = (0, 0)
     same_as: bytes | None = None
+    attributes: dict[bytes, bytes] = field(default_factory=dict)
 
 
 class Vault:
@@ -457,13 +463,15 @@ def read_piece(reader: Reader, nested: bool = False) -> Piece:
 def read_page(data: bytes, before: list[bytes]) -> Iterator[Entry]:
     """The entries of one page, which go on where the page before it ended."""
     reader, path, left = Reader(data), b"", MAX_PAGE_PIECES
+    attributes = MAX_PAGE_ATTRIBUTES
     if reader.number(1) != 1:
         raise Refused(VERSION)
     for _ in range(reader.varint(MAX_PAGE_ENTRIES)):
         entry = read_entry(Reader(reader.bytes(MAX_CHUNK)), path)
         path, parts = entry.path, entry.path.split(b"/")
         left -= len(entry.pieces)
-        if parts <= before or left < 0:
+        attributes -= len(entry.attributes)
+        if parts <= before or left < 0 or attributes < 0:
             raise Refused(MALFORMED)
         before = parts
         yield entry
@@ -473,7 +481,7 @@ def read_page(data: bytes, before: list[bytes]) -> Iterator[Entry]:
 def read_entry(reader: Reader, before: bytes) -> Entry:
     """An entry of a page, behind the path of the one before it."""
     kind, shared = reader.number(1), reader.varint(MAX_PATH)
-    if kind > 2 or shared > len(before):
+    if kind > FIFO or shared > len(before):
         raise Refused(MALFORMED)
     path = check_path(before[:shared] + reader.bytes(MAX_PATH))
     mode, owner = reader.varint(0o7777), (reader.varint(), reader.varint())
@@ -487,9 +495,26 @@ def read_entry(reader: Reader, before: bytes) -> Entry:
         entry.target = reader.bytes(MAX_PATH)
         if b"\0" in entry.target or not entry.target:
             raise Refused(MALFORMED)
-    same_as = extensions(reader).get(1)
-    entry.same_as = None if same_as is None else check_path(same_as)
+    elif kind in (CHARACTER, BLOCK):
+        entry.device = (reader.varint((1 << 32) - 1), reader.varint((1 << 32) - 1))
+    found = extensions(reader)
+    entry.same_as = None if 1 not in found or kind == FOLDER else check_path(found[1])
+    entry.attributes = read_attributes(found[2]) if 2 in found else {}
     return entry
+
+
+def read_attributes(data: bytes) -> dict[bytes, bytes]:
+    """Extended attributes, sorted by name, each name once."""
+    reader, found, last = Reader(data), {}, b""
+    for _ in range(reader.varint(MAX_PAGE_ATTRIBUTES)):
+        name, value = reader.bytes(MAX_ATTRIBUTE_NAME), reader.bytes(MAX_ATTRIBUTE)
+        if name <= last or b"\0" in name:
+            raise Refused(MALFORMED)
+        found[name], last = value, name
+    reader.end()
+    if sum(len(name) + len(value) for name, value in found.items()) > MAX_ATTRIBUTES:
+        raise Refused(MALFORMED)
+    return found
 
 
 def extensions(reader: Reader) -> dict[int, bytes]:
@@ -525,7 +550,8 @@ def chosen(vault: Vault, number: int | None = None) -> list[Entry]:
 def restore(vault: Vault, entries: list[Entry], target: os.PathLike | str) -> dict[bytes, str]:
     """Writes entries into a folder that is new or empty; gives what was refused, by path.
 
-    Links are made last, so that nothing is ever written through one.
+    Links are made last, so that nothing is ever written through one. Nobody gets an owner here, so
+    that devices and attributes that give rights stay away as well.
     """
     root = os.fsencode(target)
     os.makedirs(root, exist_ok=True)
@@ -533,7 +559,7 @@ def restore(vault: Vault, entries: list[Entry], target: os.PathLike | str) -> di
         raise FileExistsError(f"{os.fsdecode(root)} is not empty")
     failed: dict[bytes, str] = {}
     whole: set[bytes] = set()
-    by_kind = [[entry for entry in entries if entry.kind == kind] for kind in range(3)]
+    by_kind = [[entry for entry in entries if entry.kind == kind] for kind in range(6)]
     for entry in entries:
         path = os.path.join(root, entry.path)
         os.makedirs(path if entry.kind == 0 else os.path.dirname(path), exist_ok=True)
@@ -547,6 +573,11 @@ def restore(vault: Vault, entries: list[Entry], target: os.PathLike | str) -> di
             whole.add(entry.path)
         except Refused as refused:
             failed[entry.path] = refused.code
+    for entry in by_kind[FIFO]:
+        path = os.path.join(root, entry.path)
+        os.mkfifo(path)
+        dress(entry, path)
+    failed.update((entry.path, "NoDevice") for entry in by_kind[CHARACTER] + by_kind[BLOCK])
     for entry in by_kind[2]:
         path = os.path.join(root, entry.path)
         os.symlink(entry.target, path)
@@ -557,7 +588,10 @@ def restore(vault: Vault, entries: list[Entry], target: os.PathLike | str) -> di
 
 
 def dress(entry: Entry, path: bytes) -> None:
-    """Gives a file or folder its mode and time."""
+    """Gives a file, folder or pipe its words of users, its mode and its time."""
+    for name, value in entry.attributes.items():
+        if name.startswith(b"user."):
+            os.setxattr(path, name, value)
     os.chmod(path, entry.mode)
     os.utime(path, ns=(entry.modified_ns,) * 2)
 

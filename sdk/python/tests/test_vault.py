@@ -27,7 +27,7 @@ def piece(kind: int, length: int, ident: bytes = b"") -> bytes:
 
 class TestVectors(unittest.TestCase):
     def test_vaults_of_version_1_read_as_they_were_written(self):
-        for name in ("vault", "vault2", "vault3"):
+        for name in ("vault", "vault2", "vault3", "vault4"):
             with self.subTest(name):
                 self.reads(name)
 
@@ -111,6 +111,11 @@ class TestVectors(unittest.TestCase):
         self.assertEqual(f"{found.mode:04o}", told["mode"])
         self.assertEqual(found.modified_ns, told["mtime_ns"])
         self.assertEqual((found.same_as or b"").hex(), told.get("same_as", ""))
+        kinds = ("folder", "file", "link", "character", "block", "fifo")
+        self.assertEqual(kinds[found.kind], told["kind"])
+        self.assertEqual(list(found.device), told.get("device", [0, 0]))
+        attributes = {name.decode(): value.hex() for name, value in found.attributes.items()}
+        self.assertEqual(attributes, told.get("attributes", {}))
         if told["kind"] == "file":
             parts = [part or bytes(length) for length, part in vault.content(found)]
             content = b"".join(parts)
@@ -205,6 +210,24 @@ class TestVault(unittest.TestCase):
                 # The other slot, and the hash in a pack's name, are not needed to read.
                 self.assertEqual(content, [text], f"{path} {at}")
             path.write_bytes(data)
+
+    def test_pipes_and_words_of_users_come_back_and_devices_are_named(self):
+        def attributes(*rows: tuple[bytes, bytes]) -> bytes:
+            body = b"".join(counted(name) + counted(value) for name, value in rows)
+            return varint(2) + counted(varint(len(rows)) + body)
+
+        words = attributes((b"trusted.a", b"1"), (b"user.a", b"2"))
+        device = entry(b"null", 3, varint(1) + varint(3))
+        self.keep(file(b"a", [], 0, words), device, entry(b"pipe", 5, b"", 0o620))
+        vault = self.vault()
+        self.assertEqual(restore(vault, chosen(vault), self.root / "out"), {b"null": "NoDevice"})
+        self.assertEqual(os.listxattr(self.root / "out/a"), ["user.a"])
+        self.assertEqual((self.root / "out/pipe").lstat().st_mode, 0o010620)
+        a, b = (b"a", b""), (b"b", b"")
+        for rows in ((b, a), (a, a), ((b"", b""),), ((b"\0", b""),)):
+            self.writer.chunk(b"other", how=0)
+            self.keep(file(b"a", [], 0, attributes(*rows)))
+            self.assertEqual(refusal(lambda: chosen(self.vault())), "SL-VAULT-06", rows)
 
     def test_content_that_is_another_or_too_long_is_refused(self):
         wrong = self.writer.chunk(b"another", ident=b"i" * 24)

@@ -1,11 +1,15 @@
 //! `sealane vault`.
 
+mod put;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sealane_message::InputError;
 use sealane_vault::VerifyPart;
+
+pub use put::{ChunkProfileArgs, CompressionArg, VaultPut};
 
 use super::key::KeysArgs;
 use crate::times;
@@ -59,6 +63,12 @@ pub struct VaultArgs {
     /// writes, give up what is missing there
     #[arg(long, global = true, value_name = "HEAD")]
     pub accept_rollback: Option<String>,
+    /// Print no progress, and no line that only says what was done
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Send no more than so many bytes a second to a bucket: 500KiB, or 2MiB
+    #[arg(long, global = true, value_name = "RATE", value_parser = times::bytes)]
+    pub limit_upload: Option<u64>,
     /// The verb
     #[command(subcommand)]
     pub verb: VaultVerb,
@@ -162,7 +172,7 @@ pub struct RestoreTrust {
     /// Leave everything to the user who restores
     #[arg(long)]
     pub no_owner: bool,
-    /// Take owners and setuid bits from the snapshot of a writer, too
+    /// Take owners, setuid bits, devices, ACLs and capabilities from the snapshot of a writer, too
     #[arg(long, conflicts_with = "no_owner")]
     pub trust_modes: bool,
 }
@@ -386,65 +396,6 @@ pub enum MetadataArg {
     Sealed,
     /// By anyone who reads the store.
     Plain,
-}
-
-/// `sealane vault put`.
-#[derive(Debug, Args)]
-pub struct VaultPut {
-    /// Files and folders; each is kept under its last component
-    #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-    /// Leave out what matches, as a line of a .gitignore in each PATH does
-    #[arg(long, value_name = "PATTERN")]
-    pub exclude: Vec<String>,
-    /// Leave out what the patterns of a file match, which begin at the folder of that file
-    #[arg(long, alias = "exclude-file", value_name = "FILE")]
-    pub exclude_from: Vec<PathBuf>,
-    /// A note that the snapshot carries
-    #[arg(long, alias = "comment", value_name = "TEXT", default_value = "")]
-    pub note: String,
-    /// A word by which `prune --keep-tag` knows it; may be given several times
-    #[arg(long, value_name = "TAG")]
-    pub tag: Vec<String>,
-    /// The host that the snapshot names, for machines whose name changes [default: its name]
-    #[arg(long, value_name = "HOST")]
-    pub host: Option<String>,
-    #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "flattened, and its own documentation would replace the verb's"
-    )]
-    pub profile: ChunkProfileArgs,
-    /// Say what would be kept, and write nothing
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-/// How chunks are made.
-#[derive(Debug, Args, Clone, Copy)]
-pub struct ChunkProfileArgs {
-    /// How contents are compressed: zstd, lz4 or none
-    #[arg(long, alias = "codec", value_name = "METHOD", default_value = "zstd")]
-    #[arg(hide_possible_values = true)]
-    pub compression: CompressionArg,
-    /// The level of zstd, 1 to 22
-    #[arg(long, alias = "level", value_name = "N", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=22))]
-    pub compression_level: u8,
-    /// Threads that compress and seal [default: as many as cores]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub threads: usize,
-}
-
-/// How contents are compressed.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum CompressionArg {
-    /// Zstandard.
-    Zstd,
-    /// LZ4 blocks.
-    Lz4,
-    /// Not at all.
-    None,
 }
 
 /// `sealane vault get`.

@@ -68,7 +68,7 @@ pub(super) fn drill(
     } else {
         let proven = if report.failed.is_empty() { "proven" } else { "NOT proven" };
         let what = if report.all { "all" } else { "a sample" };
-        terminal.line(format_args!(
+        terminal.outcome(format_args!(
             "restore {proven}: {what} of snapshot {}, {}, {}, in {} ms",
             report.snapshot,
             count(report.files, "files"),
@@ -115,5 +115,6 @@ pub(super) fn recover(
     // They cost none of the files.
     told(&recovered.passed_over).iter().for_each(|line| warn(one_line(line)));
     super::get::show(&recovered.report, recovered.snapshot.unwrap_or(0), terminal)?;
-    skipped_objects(&recovered.report.failed, terminal)
+    skipped_objects(&recovered.report.failed, terminal)?;
+    super::get::complete(&recovered.report)
 }

@@ -20,6 +20,7 @@ pub(super) fn run(
     let whose = SnapshotSelector { allow_older: args.allow_older, ..whose(&args.whose) };
     let paths = if path.is_empty() { Vec::new() } else { vec![path.clone()] };
     let snapshot = snapshot(&vault, &args.snapshot, &whose, &paths, terminal)?;
+    let path = vault.locate(&snapshot, &paths)?.pop().unwrap_or(path);
     let is_folder = path.is_empty()
         || match vault.file(&snapshot, &path) {
             Ok(_) => false,
@@ -37,8 +38,8 @@ pub(super) fn run(
     if report.withheld > 0 {
         let paths = count(report.withheld, "paths");
         eprintln!(
-            "sealane: {paths} did not get the owner or the setuid bits that a writer names: \
-             `sealane vault get --trust-modes` takes them"
+            "sealane: {paths} did not get the owner, the setuid bits or the rights that a writer \
+             names: `sealane vault get --trust-modes` takes them"
         );
     }
     Ok(())

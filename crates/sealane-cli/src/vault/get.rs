@@ -7,9 +7,10 @@ use std::sync::Arc;
 use sealane::Value;
 use sealane_vault::{Error, GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, Vault};
 
-use super::put::watched;
-use super::{VaultAccess, path_bytes, size, skipped, snapshot, wanted, whose};
+use super::progress::{ProgressForm, watched};
+use super::{VaultAccess, alike, path_bytes, size, skipped, snapshot, wanted, whose};
 use crate::args::vault::{ByteRange, VaultGet};
+use crate::terminal::one_line;
 use crate::times::count;
 use crate::{CliFailure, Terminal};
 
@@ -40,13 +41,22 @@ pub(super) fn run(
     let target = args.to.as_deref().unwrap_or(Path::new("."));
     let total = snapshot.counts.bytes;
     let report = watched(
-        terminal.interactive(),
+        ProgressForm::of(terminal),
         &progress,
         || Some(total),
         || vault.get_to(&snapshot, target, &options),
     )?;
     show(&report, snapshot.number, terminal)?;
-    skipped(&report.failed, terminal)
+    skipped(&report.failed, terminal)?;
+    complete(&report)
+}
+
+/// Fails for what was restored, and not as it was.
+pub(super) fn complete(report: &GetReport) -> Result<(), CliFailure> {
+    match report.lacking.len() {
+        0 => Ok(()),
+        lacking => Err(CliFailure::Skipped(lacking)),
+    }
 }
 
 pub(super) fn show(
@@ -57,9 +67,12 @@ pub(super) fn show(
     if report.withheld > 0 && !terminal.json() {
         let paths = count(report.withheld, "paths");
         eprintln!(
-            "sealane: {paths} did not get the owner or the setuid bits that a writer names: \
-             --trust-modes takes them"
+            "sealane: {paths} did not get the owner, the setuid bits or the rights that a writer \
+             names: --trust-modes takes them"
         );
+    }
+    if !terminal.json() {
+        alike(&report.lacking).iter().for_each(|line| eprintln!("sealane: {}", one_line(line)));
     }
     if terminal.json() {
         return terminal.record(vec![
@@ -70,10 +83,11 @@ pub(super) fn show(
             ("bytes", Value::from(report.bytes)),
             ("unchanged", Value::from(report.unchanged)),
             ("withheld", Value::from(report.withheld)),
+            ("lacking", Value::from(report.lacking.len() as u64)),
             ("failed", Value::from(report.failed.len() as u64)),
         ]);
     }
-    terminal.line(format_args!(
+    terminal.outcome(format_args!(
         "restored {}, {}, all verified; there already: {}",
         count(report.files, "files"),
         size(report.bytes),
@@ -89,7 +103,8 @@ fn part(
     range: ByteRange,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    let mut file = vault.file(snapshot, &path_bytes(path))?;
+    let located = vault.locate(snapshot, &[path_bytes(path)])?;
+    let mut file = vault.file(snapshot, located.first().map_or(&[][..], Vec::as_slice))?;
     file.check_offset(range.offset)?;
     written(terminal, |out| file.read_range(range.offset, range.length, out).map(|_| ()))
 }

@@ -2,7 +2,7 @@
 
 use sealane::Value;
 use sealane_vault::{
-    GetOptions, Snapshot, SnapshotEntry, SnapshotEntryKind, SnapshotSelector, Vault,
+    DeviceKind, GetOptions, Snapshot, SnapshotEntry, SnapshotEntryKind, SnapshotSelector, Vault,
 };
 
 use super::{VaultAccess, ms, places, shown, size, snapshot, time, wanted, warn_anew, whose};
@@ -33,6 +33,7 @@ pub(super) fn run(
     let paths = wanted(&args.path);
     let whose = SnapshotSelector { allow_older: args.allow_older, ..whose };
     let snapshot = snapshot(&vault, name, &whose, &paths, terminal)?;
+    let paths = vault.locate(&snapshot, &paths)?;
     let options = GetOptions { paths, ..GetOptions::default() };
     entries(&vault, &snapshot, terminal, |entry| options.wants(&entry.path))
 }
@@ -123,16 +124,21 @@ fn show(
     with_snapshot: bool,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    let (kind, letter) = match entry.node {
-        SnapshotEntryKind::Folder => ("folder", 'd'),
-        SnapshotEntryKind::File { .. } => ("file", '-'),
-        SnapshotEntryKind::Link { .. } => ("link", 'l'),
+    let letter = match &entry.node {
+        SnapshotEntryKind::Folder => 'd',
+        SnapshotEntryKind::File { .. } => '-',
+        SnapshotEntryKind::Link { .. } => 'l',
+        SnapshotEntryKind::Fifo => 'p',
+        SnapshotEntryKind::Device(device) => match device.kind {
+            DeviceKind::Character => 'c',
+            DeviceKind::Block => 'b',
+        },
     };
     if terminal.json() {
         return terminal.record(vec![
             ("snapshot", Value::from(snapshot)),
             ("path", shown(&entry.path)),
-            ("kind", Value::from(kind)),
+            ("kind", Value::from(entry.node.name())),
             ("size", Value::from(entry.size())),
             ("mode", Value::from(u64::from(entry.mode))),
             ("mtimeNs", Value::from(entry.mtime_ns)),

@@ -1,18 +1,16 @@
 //! `sealane vault put`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use sealane::Value;
-use sealane_vault::{ChunkCompression, PutOptions, PutProgress, PutReport, measure};
+use sealane_vault::{ChunkCompression, PutOptions, PutProgress, PutReport, Vault, measure};
 
-use super::{VaultAccess, secret_line, size, skipped};
+use super::progress::{ProgressForm, watched};
+use super::{VaultAccess, alike, passed, secret_line, size, skipped, stream};
 use crate::args::vault::{
     ChunkProfileArgs, CompressionArg as Method, ImportFrom, VaultImport, VaultPut,
 };
-use crate::limits::{VAULT_BAR_DELAY_MS, VAULT_BAR_INTERVAL_MS, VAULT_BAR_STEP_MS};
 use crate::terminal::one_line;
 use crate::times::count;
 use crate::{CliFailure, Terminal};
@@ -22,6 +20,9 @@ pub(super) fn run(
     location: &VaultAccess,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
+    if args.stdin && location.reads_input() {
+        return Err(CliFailure::Usage("standard input cannot be the file and the secret at once"));
+    }
     let vault = location.open()?;
     let begun = Instant::now();
     let progress = Arc::new(PutProgress::default());
@@ -37,14 +38,22 @@ pub(super) fn run(
         dry_run: args.dry_run,
         progress: Some(Arc::clone(&progress)),
     };
-    let report = watched(
-        terminal.interactive(),
-        &progress,
-        || measure(&args.paths, &options).ok().map(|(_, bytes)| bytes),
-        || vault.put_paths(&args.paths, &options),
-    )?;
+    let form = ProgressForm::of(terminal);
+    // A program is not kept waiting for lines until all files are counted.
+    let is_measured = form == ProgressForm::Bar && !args.stdin && !args.stdin_command;
+    let total = || is_measured.then(|| measure(&args.paths, &options).ok()).flatten();
+    let work = || keep(args, &vault, &options);
+    let report = watched(form, &progress, || total().map(|(_, bytes)| bytes), work)?;
     show(&report, begun.elapsed(), args.dry_run, terminal)?;
     skipped(&report.skipped, terminal)
+}
+
+fn keep(args: &VaultPut, vault: &Vault, options: &PutOptions) -> Result<PutReport, CliFailure> {
+    match () {
+        () if args.stdin => stream::put_input(vault, &args.name, options),
+        () if args.stdin_command => stream::put_output(vault, &args.paths, &args.name, options),
+        () => Ok(vault.put_paths(&args.paths, options)?),
+    }
 }
 
 pub(super) fn import(
@@ -66,7 +75,7 @@ pub(super) fn import(
     };
     let passphrase = passphrase.as_ref().map(|text| text.as_bytes());
     let work = || vault.import_n2s(store, passphrase, &options);
-    let report = watched(terminal.interactive(), &progress, || None, work)?;
+    let report = watched(ProgressForm::of(terminal), &progress, || None, work)?;
     show(&report, begun.elapsed(), false, terminal)?;
     skipped(&report.skipped, terminal)
 }
@@ -87,6 +96,9 @@ fn show(
 ) -> Result<(), CliFailure> {
     let counts = &report.counts;
     if !terminal.json() {
+        if !terminal.quiet() {
+            alike(&report.passed).iter().for_each(|line| eprintln!("sealane: {}", one_line(line)));
+        }
         for file in &report.changed {
             let line = format!("`{file}` changed while it was read");
             eprintln!("sealane: {}", one_line(&line));
@@ -111,6 +123,7 @@ fn show(
             ("storedBytes", Value::from(counts.stored_bytes)),
             ("packs", Value::from(report.packs)),
             ("skipped", Value::from(report.skipped.len() as u64)),
+            ("passed", Value::Array(report.passed.iter().map(passed).collect())),
             ("changed", Value::Array(texts(&report.changed))),
             ("unmatched", Value::Array(texts(&report.unmatched))),
             ("tookMs", Value::from(took.as_millis() as u64)),
@@ -118,7 +131,7 @@ fn show(
         ]);
     }
     let would = if dry { "would keep" } else { "kept" };
-    terminal.line(format_args!(
+    terminal.outcome(format_args!(
         "{would} {}, {}; new: {} in {}, {} stored",
         count(counts.files, "files"),
         size(counts.bytes),
@@ -127,57 +140,7 @@ fn show(
         size(counts.stored_bytes),
     ))?;
     if !dry {
-        terminal.line(format_args!("snapshot {}  head {}", report.snapshot, report.head))?;
+        terminal.outcome(format_args!("snapshot {}  head {}", report.snapshot, report.head))?;
     }
     Ok(())
-}
-
-/// Does `work` while a terminal shows how far it is, how fast, and how long it will take.
-pub(super) fn watched<T>(
-    interactive: bool,
-    progress: &PutProgress,
-    total: impl FnOnce() -> Option<u64> + Send,
-    work: impl FnOnce() -> T,
-) -> T {
-    if !interactive {
-        return work();
-    }
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // Work that ends before a person could read the bar shows no bar.
-            if wait_for(&done, Duration::from_millis(VAULT_BAR_DELAY_MS)) {
-                return;
-            }
-            let bar = bar();
-            bar.set_length(total().unwrap_or(0));
-            while !wait_for(&done, Duration::from_millis(VAULT_BAR_INTERVAL_MS)) {
-                let bytes = progress.bytes.load(Ordering::Relaxed);
-                // Files may have grown since they were measured.
-                bar.set_length(bar.length().unwrap_or(0).max(bytes));
-                bar.set_position(bytes);
-                bar.set_message(count(progress.files.load(Ordering::Relaxed), "files"));
-            }
-            bar.finish_and_clear();
-        });
-        let outcome = work();
-        done.store(true, Ordering::Relaxed);
-        outcome
-    })
-}
-
-/// Waits until the work is done or the time is over, and says whether it is done.
-fn wait_for(done: &AtomicBool, time: Duration) -> bool {
-    let begun = Instant::now();
-    while !done.load(Ordering::Relaxed) && begun.elapsed() < time {
-        std::thread::sleep(Duration::from_millis(VAULT_BAR_STEP_MS));
-    }
-    done.load(Ordering::Relaxed)
-}
-
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::no_length();
-    let shape = "{bytes} of {total_bytes}  {bytes_per_sec}  {wide_bar}  {msg}  {eta} left";
-    bar.set_style(ProgressStyle::with_template(shape).unwrap_or(ProgressStyle::default_bar()));
-    bar
 }

@@ -20,6 +20,7 @@ pub(crate) struct VaultAccess {
     identity: bool,
     recovery_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
+    limit_upload: Option<u64>,
     pub(super) options: OpenOptions,
 }
 
@@ -32,6 +33,7 @@ impl VaultAccess {
             identity: args.identity,
             recovery_file: args.recovery_file.clone(),
             key_file: args.key_file.clone(),
+            limit_upload: args.limit_upload,
             options: OpenOptions {
                 state: args.state.clone(),
                 expect_head: args.expect_head.clone(),
@@ -42,8 +44,22 @@ impl VaultAccess {
         })
     }
 
+    /// Whether standard input is read for what opens the vault.
+    pub(super) fn reads_input(&self) -> bool {
+        let files = [&self.keys.passphrase_file, &self.recovery_file, &self.key_file];
+        let is_input =
+            |file: &PathBuf| ["-", "/dev/stdin"].iter().any(|name| file.as_os_str() == *name);
+        files.into_iter().flatten().any(is_input)
+    }
+
     pub(super) fn store(&self) -> Result<VaultStore, CliFailure> {
-        Ok(VaultStore::open(&self.vault)?)
+        let store = VaultStore::open(&self.vault)?;
+        let unbound = "--limit-upload bounds what a bucket is sent: a folder is sent nothing";
+        match self.limit_upload {
+            Some(0) => Err(CliFailure::Usage("--limit-upload of 0 sends nothing at all")),
+            Some(rate) if !store.limit_upload(rate) => Err(CliFailure::Usage(unbound)),
+            _ => Ok(store),
+        }
     }
 
     /// Opens the vault with what was given.

@@ -23,6 +23,7 @@ mod joins_machines;
 mod keeps_a_day;
 mod keeps_contexts;
 mod keeps_each_host;
+mod keeps_servers;
 mod keeps_vaults;
 mod keeps_vaults_each_day;
 mod keeps_vaults_in_trouble;

@@ -17,9 +17,9 @@ pub enum DifferenceKind {
     Removed,
     /// Its content differs, or where it points.
     Content,
-    /// It is of another kind: a folder, a file or a link.
+    /// It is of another kind: a folder, a file, a link, a device or a pipe.
     Kind,
-    /// Its mode, owner or time differs, and not its content.
+    /// Its mode, owner, time or an attribute differs, and not its content.
     Metadata,
 }
 
@@ -52,7 +52,7 @@ impl Vault {
         paths: &[Vec<u8>],
         found: &mut dyn FnMut(SnapshotDifference) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.check_either(before, after, paths)?;
+        let paths = self.located_in_either(before, after, paths)?;
         let pages = |snapshot: &Snapshot| snapshot.body.pages.iter().copied().collect();
         let [held, new]: [HashSet<ChunkId>; 2] = [pages(before), pages(after)];
         // Each path stands in one page of a snapshot. What both have is the same in both.
@@ -80,24 +80,25 @@ impl Vault {
     }
 
     /// Refuses paths at which neither snapshot has anything: no difference there means nothing.
-    fn check_either(
+    fn located_in_either(
         &self,
         before: &Snapshot,
         after: &Snapshot,
         paths: &[Vec<u8>],
-    ) -> Result<(), Error> {
-        let mut missing = Vec::new();
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let (mut all, mut missing) = (Vec::new(), Vec::new());
         for path in paths {
-            let has = |snapshot| match self.check_paths(snapshot, std::slice::from_ref(path)) {
-                Ok(()) => Ok(true),
-                Err(Error::NoEntry(_)) => Ok(false),
-                Err(error) => Err(error),
+            let locate = |snapshot| match self.locate(snapshot, std::slice::from_ref(path)) {
+                Err(Error::NoEntry(_)) => Ok(Vec::new()),
+                other => other,
             };
-            if !has(before)? && !has(after)? {
+            let located = [locate(before)?, locate(after)?].concat();
+            if located.is_empty() {
                 missing.push(String::from_utf8_lossy(path));
             }
+            all.extend(located);
         }
-        if missing.is_empty() { Ok(()) } else { Err(Error::NoEntry(missing.join("`, `"))) }
+        if missing.is_empty() { Ok(all) } else { Err(Error::NoEntry(missing.join("`, `"))) }
     }
 }
 
@@ -141,9 +142,10 @@ impl EntryPair {
 }
 
 fn change(before: &SnapshotEntry, after: &SnapshotEntry) -> Option<DifferenceKind> {
-    use SnapshotEntryKind::{File, Folder, Link};
+    use SnapshotEntryKind::{Device, Fifo, File, Folder, Link};
     let is_same_content = match (&before.node, &after.node) {
-        (Folder, Folder) => true,
+        (Folder, Folder) | (Fifo, Fifo) => true,
+        (Device(device), Device(new)) if device.kind == new.kind => device == new,
         (File { size, pieces }, File { size: new_size, pieces: new }) => {
             size == new_size && pieces == new
         }
@@ -154,5 +156,6 @@ fn change(before: &SnapshotEntry, after: &SnapshotEntry) -> Option<DifferenceKin
         return Some(DifferenceKind::Content);
     }
     let metadata = |entry: &SnapshotEntry| (entry.mode, entry.uid, entry.gid, entry.mtime_ns);
-    (metadata(before) != metadata(after)).then_some(DifferenceKind::Metadata)
+    let is_same = metadata(before) == metadata(after) && before.attributes == after.attributes;
+    (!is_same).then_some(DifferenceKind::Metadata)
 }

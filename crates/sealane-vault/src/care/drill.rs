@@ -1,6 +1,6 @@
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::header::{ObjectHeader, ObjectKind};
-use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind};
+use crate::format::page::{DeviceKind, DeviceNode, FilePiece, SnapshotEntry, SnapshotEntryKind};
 use crate::get::{ChunkReader, GetOptions, SnapshotEntries, restore};
 use crate::keys::random;
 use crate::limits::MAX_REPORT_BYTES;
@@ -129,7 +129,7 @@ impl Vault {
                 Err(error) if error.is_damage() => continue,
                 Err(error) => return Err(error),
             };
-            if wanted(&entry) {
+            if wanted(&entry) && !get.refuses(&entry) {
                 get.withhold(&mut entry);
                 match self.compare(&mut reread, scratch, &entry) {
                     Ok(()) => {
@@ -159,9 +159,11 @@ impl Vault {
     ) -> Result<impl Fn(&SnapshotEntry) -> bool + use<>, Error> {
         let seed: [u8; 32] = random()?;
         let files = snapshot.counts.files.max(1);
+        let root = rustix::process::geteuid().is_root();
         let share = sample.map(|sample| u64::MAX / files * sample.min(files));
         Ok(move |entry: &SnapshotEntry| match share {
-            None => true,
+            // Only root makes devices.
+            None => root || !matches!(entry.node, SnapshotEntryKind::Device(_)),
             Some(share) => {
                 let hash = blake3::keyed_hash(&seed, &entry.path);
                 let (first, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
@@ -204,6 +206,8 @@ impl Vault {
                 }
                 Ok(())
             }
+            SnapshotEntryKind::Device(device) if is_device(&found, *device) => Ok(()),
+            SnapshotEntryKind::Fifo if found.file_type().is_fifo() => Ok(()),
             _ => Err(std::io::Error::other("its kind or size differs")),
         }
     }
@@ -281,4 +285,12 @@ impl Vault {
         let value: Value = serde_json::from_slice(&text).map_err(|_| malformed)?;
         DrillReport::from_json(&value).ok_or(Error::Malformed { what: "a report" })
     }
+}
+
+fn is_device(found: &std::fs::Metadata, device: DeviceNode) -> bool {
+    let kind = match device.kind {
+        DeviceKind::Character => found.file_type().is_char_device(),
+        DeviceKind::Block => found.file_type().is_block_device(),
+    };
+    kind && found.rdev() == rustix::fs::makedev(device.major, device.minor)
 }

@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 
 use crate::Error;
-use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
+use crate::format::page::{DeviceKind, DeviceNode, SnapshotEntry, SnapshotEntryKind};
 use crate::get::{ChunkReader, GetOptions, SnapshotEntries, is_in, write_file};
 use crate::vault::{Snapshot, Vault};
 
@@ -25,7 +25,8 @@ pub struct DumpReport {
     pub entries: u64,
     /// Bytes of the files, all verified.
     pub bytes: u64,
-    /// Entries that did not get the owner or the setuid bits that a writer's snapshot names.
+    /// Entries that did not get the owner, the setuid bits or the rights that a writer's snapshot
+    /// names, and devices of it, which the archive lacks.
     pub withheld: u64,
 }
 
@@ -45,6 +46,9 @@ impl Vault {
         path: &[u8],
         out: &mut dyn Write,
     ) -> Result<DumpReport, Error> {
+        let paths = if path.is_empty() { Vec::new() } else { vec![path.to_vec()] };
+        let located = self.locate(snapshot, &paths)?;
+        let path = located.first().map_or(&[][..], Vec::as_slice);
         if !path.is_empty() {
             match self.file(snapshot, path) {
                 Ok(mut file) => {
@@ -56,8 +60,6 @@ impl Vault {
                 Err(error) => return Err(error),
             }
         }
-        let paths = if path.is_empty() { Vec::new() } else { vec![path.to_vec()] };
-        self.check_paths(snapshot, &paths)?;
         let pages = ChunkReader::of(self, snapshot)?;
         // One for all files: small ones lie side by side in what it has read.
         let mut chunks = ChunkReader::of(self, snapshot)?;
@@ -66,9 +68,12 @@ impl Vault {
         for entry in SnapshotEntries::new(pages, &snapshot.body.pages) {
             let mut entry = entry?;
             if path.is_empty() || is_in(&entry.path, path) {
+                report.withheld += u64::from(withhold(&options, &mut entry));
+                if options.refuses(&entry) {
+                    continue;
+                }
                 report.entries += 1;
                 report.bytes += entry.size();
-                report.withheld += u64::from(withhold(&options, &mut entry));
                 dump_entry(&mut chunks, &entry, out)?;
             }
         }
@@ -112,6 +117,7 @@ struct TarEntry<'a> {
     name: Vec<u8>,
     target: &'a [u8],
     kind: u8,
+    device: Option<DeviceNode>,
     entry: &'a SnapshotEntry,
 }
 
@@ -121,9 +127,18 @@ impl TarEntry<'_> {
             SnapshotEntryKind::Folder => (b'5', &[][..]),
             SnapshotEntryKind::File { .. } => (b'0', &[][..]),
             SnapshotEntryKind::Link { target } => (b'2', target.as_slice()),
+            SnapshotEntryKind::Device(device) => match device.kind {
+                DeviceKind::Character => (b'3', &[][..]),
+                DeviceKind::Block => (b'4', &[][..]),
+            },
+            SnapshotEntryKind::Fifo => (b'6', &[][..]),
         };
         let end: &[u8] = if kind == b'5' { b"/" } else { b"" };
-        TarEntry { name: [&entry.path, end].concat(), target, kind, entry }
+        let device = match entry.node {
+            SnapshotEntryKind::Device(device) => Some(device),
+            _ => None,
+        };
+        TarEntry { name: [&entry.path, end].concat(), target, kind, device, entry }
     }
 
     /// The header, behind an extended one where that is needed.
@@ -149,6 +164,9 @@ impl TarEntry<'_> {
         if !is_whole {
             record(&mut records, "mtime", decimal(mtime_ns).as_bytes());
         }
+        for attribute in &self.entry.attributes {
+            record(&mut records, &attribute_key(&attribute.name), &attribute.value);
+        }
         let mut out = Vec::new();
         if !records.is_empty() {
             let head =
@@ -166,10 +184,18 @@ impl TarEntry<'_> {
             size: self.entry.size(),
             seconds: u64::try_from(seconds).unwrap_or(0),
             kind: self.kind,
+            major: self.device.map_or(0, |device| device.major),
+            minor: self.device.map_or(0, |device| device.minor),
         };
         out.extend_from_slice(&head.write());
         out
     }
+}
+
+/// The key of an attribute, as GNU tar, bsdtar and star read it. A `=` would end it.
+fn attribute_key(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name).replace('%', "%25").replace('=', "%3D");
+    format!("SCHILY.xattr.{name}")
 }
 
 /// A time in seconds, with all its digits.
@@ -202,11 +228,15 @@ struct TarHeader<'a> {
     size: u64,
     seconds: u64,
     kind: u8,
+    major: u32,
+    minor: u32,
 }
 
 impl TarHeader<'_> {
     fn of(kind: u8) -> TarHeader<'static> {
-        TarHeader { name: b"", target: b"", mode: 0o600, uid: 0, gid: 0, size: 0, seconds: 0, kind }
+        let (name, target, mode) = (&b""[..], &b""[..], 0o600);
+        let (major, minor) = (0, 0);
+        TarHeader { name, target, mode, uid: 0, gid: 0, size: 0, seconds: 0, kind, major, minor }
     }
 
     fn write(&self) -> Vec<u8> {
@@ -223,6 +253,10 @@ impl TarHeader<'_> {
         out.push(self.kind);
         put_text(&mut out, self.target, NAME_BYTES);
         out.extend_from_slice(b"ustar\x0000");
+        // The names of owner and group, which the vault does not keep.
+        out.extend_from_slice(&[0; 64]);
+        put_octal(&mut out, self.major.into(), 8);
+        put_octal(&mut out, self.minor.into(), 8);
         out.resize(BLOCK_BYTES, 0);
         let sum: u64 = out.iter().map(|byte| u64::from(*byte)).sum();
         let sum = format!("{sum:06o}\0 ");

@@ -1,12 +1,14 @@
 use super::chunk::ChunkId;
 use crate::Error;
 use crate::limits::{
-    MAX_FILE_LISTS, MAX_PAGE_ENTRIES, MAX_PAGE_PIECES, MAX_PATH_BYTES, MAX_PIECES,
+    MAX_ATTRIBUTE_BYTES, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES_BYTES, MAX_FILE_LISTS,
+    MAX_PAGE_ATTRIBUTES, MAX_PAGE_ENTRIES, MAX_PAGE_PIECES, MAX_PATH_BYTES, MAX_PIECES,
 };
 use crate::wire::{VaultFieldReader, put_bytes, put_varint};
 
 const VERSION: u8 = 1;
 const HARD_LINK: u64 = 1;
+const ATTRIBUTES: u64 = 2;
 
 /// A part of a file's content, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +62,58 @@ pub enum SnapshotEntryKind {
         /// Where it points, as raw bytes.
         target: Vec<u8>,
     },
+    /// A device of its host, by its numbers. Nothing is ever read of it.
+    Device(DeviceNode),
+    /// A named pipe.
+    Fifo,
 }
 
-/// A file, folder or symbolic link of a snapshot.
+impl SnapshotEntryKind {
+    /// One word for people and programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            SnapshotEntryKind::Folder => "folder",
+            SnapshotEntryKind::File { .. } => "file",
+            SnapshotEntryKind::Link { .. } => "link",
+            SnapshotEntryKind::Device(DeviceNode { kind: DeviceKind::Character, .. }) => {
+                "character"
+            }
+            SnapshotEntryKind::Device(DeviceNode { kind: DeviceKind::Block, .. }) => "block",
+            SnapshotEntryKind::Fifo => "fifo",
+        }
+    }
+}
+
+/// A device: which driver has it, and which one of that driver's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceNode {
+    /// How it is read and written.
+    pub kind: DeviceKind,
+    /// The driver's number.
+    pub major: u32,
+    /// The device's number at its driver.
+    pub minor: u32,
+}
+
+/// The two sorts of devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// A stream of bytes, as a terminal.
+    Character,
+    /// Blocks in any order, as a disk.
+    Block,
+}
+
+/// An extended attribute: an ACL, a capability, or a user's own word about a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryAttribute {
+    /// Its name with the part before the first dot, as raw bytes: `user.origin`.
+    pub name: Vec<u8>,
+    /// Its value, as the system gives it.
+    pub value: Vec<u8>,
+}
+
+/// A file, folder, link or other item of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotEntry {
     /// The path relative to the snapshot's root, as raw bytes with `/`.
@@ -79,6 +130,8 @@ pub struct SnapshotEntry {
     pub node: SnapshotEntryKind,
     /// For all but the first name of a file with several: the path of the first.
     pub hard_link: Option<Vec<u8>>,
+    /// Extended attributes, sorted by name, each name once.
+    pub attributes: Vec<EntryAttribute>,
 }
 
 impl SnapshotEntry {
@@ -133,6 +186,9 @@ impl PageDraft {
             SnapshotEntryKind::Folder => 0,
             SnapshotEntryKind::File { .. } => 1,
             SnapshotEntryKind::Link { .. } => 2,
+            SnapshotEntryKind::Device(DeviceNode { kind: DeviceKind::Character, .. }) => 3,
+            SnapshotEntryKind::Device(DeviceNode { kind: DeviceKind::Block, .. }) => 4,
+            SnapshotEntryKind::Fifo => 5,
         });
         let shared = self.last.iter().zip(&entry.path).take_while(|(a, b)| a == b).count();
         put_varint(row, shared as u64);
@@ -142,16 +198,25 @@ impl PageDraft {
         put_varint(row, u64::from(entry.gid));
         row.extend_from_slice(&entry.mtime_ns.to_le_bytes());
         match &entry.node {
-            SnapshotEntryKind::Folder => {}
+            SnapshotEntryKind::Folder | SnapshotEntryKind::Fifo => {}
             SnapshotEntryKind::File { size, pieces } => {
                 put_varint(row, *size);
                 write_pieces(row, pieces);
             }
             SnapshotEntryKind::Link { target } => put_bytes(row, target),
+            SnapshotEntryKind::Device(device) => {
+                put_varint(row, u64::from(device.major));
+                put_varint(row, u64::from(device.minor));
+            }
         }
         if let Some(first) = &entry.hard_link {
             put_varint(row, HARD_LINK);
             put_bytes(row, first);
+        }
+        // An entry without attributes stays as it was before there were any: its page is the same.
+        if !entry.attributes.is_empty() {
+            put_varint(row, ATTRIBUTES);
+            put_bytes(row, &write_attributes(&entry.attributes));
         }
         put_bytes(&mut self.entries, row);
         self.last.clear();
@@ -173,6 +238,47 @@ impl PageDraft {
         self.last.clear();
         self.count = 0;
     }
+}
+
+fn write_attributes(attributes: &[EntryAttribute]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_varint(&mut out, attributes.len() as u64);
+    for attribute in attributes {
+        put_bytes(&mut out, &attribute.name);
+        put_bytes(&mut out, &attribute.value);
+    }
+    out
+}
+
+/// Whether an entry may have these attributes: sorted, each once, and within the limits.
+pub(crate) fn are_attributes(attributes: &[EntryAttribute]) -> bool {
+    let is_one = |one: &EntryAttribute| {
+        let name = one.name.as_slice();
+        !name.is_empty()
+            && !name.contains(&0)
+            && name.len() <= MAX_ATTRIBUTE_NAME_BYTES
+            && one.value.len() <= MAX_ATTRIBUTE_BYTES
+    };
+    let bytes: usize = attributes.iter().map(|one| one.name.len() + one.value.len()).sum();
+    bytes <= MAX_ATTRIBUTES_BYTES
+        && attributes.iter().all(is_one)
+        && attributes.is_sorted_by(|a, b| a.name < b.name)
+}
+
+fn read_attributes(value: &[u8], most: usize) -> Result<Vec<EntryAttribute>, Error> {
+    let mut reader = VaultFieldReader::new("a page", value);
+    let count = reader.length(most.min(reader.left() / 2))?;
+    let mut attributes = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = reader.bytes(MAX_ATTRIBUTE_NAME_BYTES)?.to_vec();
+        attributes
+            .push(EntryAttribute { name, value: reader.bytes(MAX_ATTRIBUTE_BYTES)?.to_vec() });
+    }
+    if !are_attributes(&attributes) {
+        return Err(reader.malformed());
+    }
+    reader.end()?;
+    Ok(attributes)
 }
 
 /// Pieces, with their count: a list's plaintext, and a part of an entry.
@@ -240,14 +346,15 @@ pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<SnapshotEntry>, Error> {
     }
     let count = reader.length(MAX_PAGE_ENTRIES)?;
     let mut entries: Vec<SnapshotEntry> = Vec::with_capacity(count);
-    let mut left = MAX_PAGE_PIECES;
+    let mut left = PageRoom { pieces: MAX_PAGE_PIECES, attributes: MAX_PAGE_ATTRIBUTES };
     for _ in 0..count {
         let row = reader.bytes(plaintext.len())?;
         let last = entries.last().map_or(&[][..], |entry| &entry.path);
-        let entry = read_entry(VaultFieldReader::new("a page", row), last, left)?;
+        let entry = read_entry(VaultFieldReader::new("a page", row), last, &left)?;
         if let SnapshotEntryKind::File { pieces, .. } = &entry.node {
-            left -= pieces.len();
+            left.pieces -= pieces.len();
         }
+        left.attributes -= entry.attributes.len();
         let sorted = last.is_empty() || compare(last, &entry.path).is_lt();
         if !sorted || !is_path(&entry.path) {
             return Err(reader.malformed());
@@ -258,10 +365,16 @@ pub(crate) fn read_page(plaintext: &[u8]) -> Result<Vec<SnapshotEntry>, Error> {
     Ok(entries)
 }
 
+/// How much the rest of a page may have, which takes more memory than it has bytes.
+struct PageRoom {
+    pieces: usize,
+    attributes: usize,
+}
+
 fn read_entry(
     mut reader: VaultFieldReader<'_>,
     last: &[u8],
-    most: usize,
+    most: &PageRoom,
 ) -> Result<SnapshotEntry, Error> {
     let kind = reader.u8()?;
     let shared = reader.length(last.len())?;
@@ -276,22 +389,33 @@ fn read_entry(
     let mtime_ns = reader.i64()?;
     let node = match kind {
         0 => SnapshotEntryKind::Folder,
-        1 => read_file(&mut reader, most)?,
+        1 => read_file(&mut reader, most.pieces)?,
         2 => SnapshotEntryKind::Link { target: reader.bytes(MAX_PATH_BYTES)?.to_vec() },
+        3 | 4 => SnapshotEntryKind::Device(DeviceNode {
+            kind: if kind == 3 { DeviceKind::Character } else { DeviceKind::Block },
+            major: number(&mut reader)?,
+            minor: number(&mut reader)?,
+        }),
+        5 => SnapshotEntryKind::Fifo,
         _ => return Err(reader.malformed()),
     };
     let mut hard_link = None;
+    let mut attributes = Vec::new();
     while reader.left() > 0 {
         let tag = reader.varint()?;
         let value = reader.bytes(reader.left())?;
-        if tag == HARD_LINK {
-            hard_link = Some(value.to_vec()).filter(|path| is_path(path) && kind == 1);
+        match tag {
+            HARD_LINK => {
+                hard_link = Some(value.to_vec()).filter(|path| is_path(path) && kind != 0);
+            }
+            ATTRIBUTES => attributes = read_attributes(value, most.attributes)?,
+            _ => {}
         }
     }
     if mode > 0o7777 {
         return Err(reader.malformed());
     }
-    Ok(SnapshotEntry { path, mode, uid, gid, mtime_ns, node, hard_link })
+    Ok(SnapshotEntry { path, mode, uid, gid, mtime_ns, node, hard_link, attributes })
 }
 
 fn read_file(reader: &mut VaultFieldReader<'_>, most: usize) -> Result<SnapshotEntryKind, Error> {
@@ -312,7 +436,17 @@ mod tests {
 
     fn entry(path: &[u8], node: SnapshotEntryKind) -> SnapshotEntry {
         let path = path.to_vec();
-        SnapshotEntry { path, mode: 0o644, uid: 1, gid: 2, mtime_ns: -5, node, hard_link: None }
+        let (hard_link, attributes) = (None, Vec::new());
+        SnapshotEntry {
+            path,
+            mode: 0o644,
+            uid: 1,
+            gid: 2,
+            mtime_ns: -5,
+            node,
+            hard_link,
+            attributes,
+        }
     }
 
     #[test]
@@ -322,11 +456,17 @@ mod tests {
         let mut linked =
             entry(b"a/b\xff", SnapshotEntryKind::File { size: 14, pieces: pieces.clone() });
         linked.hard_link = Some(b"a/a".to_vec());
+        linked.attributes =
+            vec![attribute(b"system.posix_acl_access", b"\x02\0\0\0"), attribute(b"user.x", b"")];
+        let device = |kind| DeviceNode { kind, major: 8, minor: 1 << 19 };
         let entries = [
             entry(b"a", SnapshotEntryKind::Folder),
             entry(b"a/a", SnapshotEntryKind::File { size: 14, pieces }),
             linked,
             entry(b"a-b", SnapshotEntryKind::Link { target: b"../x".to_vec() }),
+            entry(b"null", SnapshotEntryKind::Device(device(DeviceKind::Character))),
+            entry(b"pipe", SnapshotEntryKind::Fifo),
+            entry(b"sda", SnapshotEntryKind::Device(device(DeviceKind::Block))),
         ];
         let mut draft = PageDraft::default();
         entries.iter().for_each(|entry| draft.push(entry));
@@ -344,8 +484,44 @@ mod tests {
         }
     }
 
+    fn attribute(name: &[u8], value: &[u8]) -> EntryAttribute {
+        EntryAttribute { name: name.to_vec(), value: value.to_vec() }
+    }
+
     #[test]
-    fn the_first_name_of_a_hard_link_is_a_path_and_of_a_file() {
+    fn attributes_in_disorder_twice_or_too_long_are_refused() {
+        let read = |attributes: Vec<EntryAttribute>| {
+            let mut draft = PageDraft::default();
+            let plain = entry(b"b", SnapshotEntryKind::Folder);
+            draft.push(&SnapshotEntry { attributes, ..plain });
+            read_page(&draft.plaintext()).map(|mut page| page.remove(0).attributes)
+        };
+        let (a, b) = (attribute(b"user.a", b"1"), attribute(b"user.b", b"2"));
+        assert_eq!(read(vec![a.clone(), b.clone()]).unwrap(), [a.clone(), b.clone()]);
+        let long = vec![7; MAX_ATTRIBUTE_BYTES + 1];
+        let many = |count: usize| {
+            let name = |at: usize| format!("user.{at:03}").into_bytes();
+            let value = vec![7; MAX_ATTRIBUTE_BYTES];
+            (0..count).map(|at| attribute(&name(at), &value)).collect::<Vec<_>>()
+        };
+        let most = MAX_ATTRIBUTES_BYTES / MAX_ATTRIBUTE_BYTES;
+        assert_eq!(read(many(most - 1)).unwrap().len(), most - 1);
+        let bad = [
+            vec![b, a.clone()],
+            vec![a.clone(), a],
+            vec![attribute(b"", b"")],
+            vec![attribute(b"user.\0", b"")],
+            vec![attribute(&[b'x'; MAX_ATTRIBUTE_NAME_BYTES + 1], b"")],
+            vec![attribute(b"user.long", &long)],
+            many(most),
+        ];
+        for (at, attributes) in bad.into_iter().enumerate() {
+            assert!(read(attributes).is_err(), "{at}");
+        }
+    }
+
+    #[test]
+    fn the_first_name_of_a_hard_link_is_a_path_and_of_no_folder() {
         let file = || SnapshotEntryKind::File { size: 0, pieces: vec![] };
         let link = || SnapshotEntryKind::Link { target: b"x".to_vec() };
         let read = |node: SnapshotEntryKind, first: &[u8]| {
@@ -357,7 +533,10 @@ mod tests {
         for way_out in [&b"../x"[..], b"/x", b"", b"a/../../x", b"a\0"] {
             assert_eq!(read(file(), way_out), None, "{way_out:?}");
         }
-        assert_eq!([read(SnapshotEntryKind::Folder, b"a"), read(link(), b"a")], [None, None]);
+        for node in [link(), SnapshotEntryKind::Fifo] {
+            assert_eq!(read(node, b"a").as_deref(), Some(&b"a"[..]));
+        }
+        assert_eq!(read(SnapshotEntryKind::Folder, b"a"), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 
 use rustix::fs::{FileType, Stat};
 
+use super::attributes::withhold_rights;
 use super::chunks::ChunkReader;
 use super::is_in;
 use super::target::{MARK, RestoreTarget};
@@ -32,8 +33,8 @@ pub struct GetOptions {
     pub dry_run: bool,
     /// Leave everything to who restores, instead of giving it its owners, which only root can.
     pub no_owner: bool,
-    /// Take owners and setuid bits from a writer's snapshot, too. A writer may say what it likes,
-    /// so that what it kept otherwise belongs to who restores.
+    /// Take owners, setuid bits, devices, and attributes that give rights from a writer's snapshot,
+    /// too. A writer may say what it likes, so that what it kept otherwise belongs to who restores.
     pub trust_modes: bool,
     /// Where to count what is done.
     pub progress: Option<Arc<PutProgress>>,
@@ -53,8 +54,12 @@ pub struct GetReport {
     pub bytes: u64,
     /// Files that were there already, with the size and time that they should have.
     pub unchanged: u64,
-    /// Entries of a writer's snapshot that did not get the owner or the setuid bits that it names.
+    /// Entries of a writer's snapshot that did not get the owner, the setuid bits or the rights
+    /// that it names, and devices of it that were not made.
     pub withheld: u64,
+    /// Entries that were restored, and have an attribute less: the target's file system does not
+    /// take it.
+    pub lacking: Vec<SkippedItem>,
     /// Entries that could not be restored.
     pub failed: Vec<SkippedItem>,
 }
@@ -78,10 +83,17 @@ impl GetOptions {
         if self.trust_modes {
             return false;
         }
-        let had = entry.mode & SET_ID_BITS != 0;
+        let mut had = entry.mode & SET_ID_BITS != 0;
         entry.mode &= !SET_ID_BITS;
+        had |= withhold_rights(entry);
         let user = rustix::process::geteuid();
-        had || user.is_root() && entry.uid != user.as_raw()
+        had || self.refuses(entry) || user.is_root() && entry.uid != user.as_raw()
+    }
+
+    /// Whether an entry is not made at all: a device of a half-trusted signer may be this machine's
+    /// disk, for all to read.
+    pub(crate) fn refuses(&self, entry: &SnapshotEntry) -> bool {
+        !self.trust_modes && matches!(entry.node, SnapshotEntryKind::Device(_))
     }
 
     /// Whether a path is one of those, or in one.
@@ -106,11 +118,10 @@ pub(crate) fn restore(
             missing.retain(|wanted| !is_in(&entry.path, wanted));
             options.wants(&entry.path)
         });
-        let wanted = wanted.map(|entry| {
-            entry.map(|mut entry| {
-                withheld += u64::from(options.withhold(&mut entry));
-                entry
-            })
+        let wanted = wanted.filter_map(|entry| {
+            let Ok(mut entry) = entry else { return Some(entry) };
+            withheld += u64::from(options.withhold(&mut entry));
+            (!options.refuses(&entry)).then_some(Ok(entry))
         });
         let mut wanted = wanted.peekable();
         let nothing = !options.paths.is_empty() && wanted.peek().is_none();
@@ -231,6 +242,7 @@ impl GetReport {
         match entry.node {
             SnapshotEntryKind::Folder => self.folders += 1,
             SnapshotEntryKind::Link { .. } => self.links += 1,
+            SnapshotEntryKind::Device(_) | SnapshotEntryKind::Fifo => {}
             SnapshotEntryKind::File { size, .. } => {
                 self.files += 1;
                 self.bytes += size;
@@ -249,8 +261,10 @@ impl RestoreFetcher<'_> {
                 Ok(made) => self.give(RestoreStep::Folder(RestoredFolder { entry, made })),
                 Err(error) => Err(error),
             },
-            SnapshotEntryKind::Link { .. } => self.give(RestoreStep::Link(entry)),
             SnapshotEntryKind::File { .. } => self.file(entry),
+            SnapshotEntryKind::Link { .. }
+            | SnapshotEntryKind::Device(_)
+            | SnapshotEntryKind::Fifo => self.give(RestoreStep::Contentless(entry)),
         };
         match handed {
             Ok(()) => Ok(()),
@@ -492,6 +506,7 @@ mod tests {
                 mtime_ns: 1,
                 node: SnapshotEntryKind::Folder,
                 hard_link: None,
+                attributes: Vec::new(),
             };
             let mut entries = [entry(b"a"), entry(b"a/b")].into_iter();
             let entries = std::iter::from_fn(|| {

@@ -6,12 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, Uid, chownat,
-    fchmod, fchown, fstat, fsync, futimens, linkat, mkdirat, openat, readlinkat, renameat, seek,
-    statat, symlinkat, syncfs, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, Uid, fchmod,
+    fchown, fstat, fsync, futimens, linkat, mkdirat, openat, renameat, seek, statat, syncfs,
+    unlinkat,
 };
 use rustix::io::Errno;
 
+use super::attributes::{AttributeOutcome, AttributePlace};
 use crate::Error;
 use crate::format::page::SnapshotEntry;
 use crate::keys::random;
@@ -41,7 +42,7 @@ const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// A place in a file system, whatever it is, only to look at.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(super) const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The folder that a restore has made or found. A name may lead to another one later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +57,16 @@ impl RestoredInode {
     }
 }
 
+/// A folder of the target, and whether this restore has made it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TargetFolder {
+    inode: RestoredInode,
+    is_new: bool,
+}
+
 /// The way to deal with a missing folder above a path.
 #[derive(Clone, Copy)]
-enum MissingFolder {
+pub(super) enum MissingFolder {
     Make,
     Refuse,
 }
@@ -97,11 +105,11 @@ impl RestoreTarget {
     }
 
     /// The folder that `path` is in, and its last component. Missing folders are made.
-    fn parent<'p>(&mut self, path: &'p [u8]) -> Result<(&OwnedFd, &'p OsStr), Error> {
+    pub(super) fn parent<'p>(&mut self, path: &'p [u8]) -> Result<(&OwnedFd, &'p OsStr), Error> {
         self.parent_or(path, MissingFolder::Make)
     }
 
-    fn parent_or<'p>(
+    pub(super) fn parent_or<'p>(
         &mut self,
         path: &'p [u8],
         missing: MissingFolder,
@@ -155,16 +163,17 @@ impl RestoreTarget {
     }
 
     /// Makes a folder unless there is one, and gives which one is there.
-    pub(super) fn folder(&mut self, path: &[u8]) -> Result<RestoredInode, Error> {
+    pub(super) fn folder(&mut self, path: &[u8]) -> Result<TargetFolder, Error> {
         let (folder, name) = self.parent(path)?;
         let failed = |errno| failed(path, errno);
-        match mkdirat(folder, name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
+        let is_new = match mkdirat(folder, name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
             Err(errno) => return Err(failed(errno)),
-        }
+        };
         let opened = openat(folder, name, PLACE | OFlags::DIRECTORY, Mode::empty());
         let found = opened.and_then(fstat).map_err(failed)?;
-        Ok(RestoredInode::of(&found))
+        Ok(TargetFolder { inode: RestoredInode::of(&found), is_new })
     }
 
     /// Opens a file that is there, for reading.
@@ -252,56 +261,6 @@ impl RestoreTarget {
         unlinkat(folder, name, AtFlags::empty()).map_err(|errno| failed(path, errno))
     }
 
-    /// Makes a symbolic link with its owner and time.
-    pub(super) fn symbolic_link(
-        &mut self,
-        entry: &SnapshotEntry,
-        target: &[u8],
-        owners: bool,
-    ) -> Result<(), Error> {
-        let (folder, name) = self.parent(&entry.path)?;
-        let made = symlinkat(OsStr::from_bytes(target), folder, name);
-        made.map_err(|errno| failed(&entry.path, errno))?;
-        self.finish_link(entry, target, owners)
-    }
-
-    /// Gives a link its owner and time. Something that took its place meanwhile gets neither.
-    fn finish_link(
-        &mut self,
-        entry: &SnapshotEntry,
-        target: &[u8],
-        owners: bool,
-    ) -> Result<(), Error> {
-        let failed = |errno| failed(&entry.path, errno);
-        let (folder, name) = self.parent_or(&entry.path, MissingFolder::Refuse)?;
-        let opened = openat(folder, name, PLACE, Mode::empty()).map_err(failed)?;
-        let found = fstat(&opened).map_err(failed)?;
-        let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
-        // A link with a second name may be somebody else's, from another folder.
-        let is_made = is_link && found.st_nlink == 1;
-        if !is_made || readlinkat(&opened, "", Vec::new()).map_err(failed)?.as_bytes() != target {
-            return Err(exchanged(&entry.path));
-        }
-        let owned = (found.st_uid, found.st_gid) == (entry.uid, entry.gid);
-        if owners && !owned && rustix::process::geteuid().is_root() {
-            let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
-            chownat(&opened, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).map_err(failed)?;
-        }
-        let times = times(entry.mtime_ns);
-        match utimensat(&opened, "", &times, AtFlags::EMPTY_PATH) {
-            // Linux before 5.8 sets the times of a link only by its name.
-            Err(Errno::INVAL) => utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW),
-            other => other,
-        }
-        .map_err(failed)
-    }
-
-    /// Where the symbolic link at `path` points, if there is one.
-    pub(super) fn link_target(&mut self, path: &[u8]) -> Option<Vec<u8>> {
-        let (folder, name) = self.parent(path).ok()?;
-        readlinkat(folder, name, Vec::new()).ok().map(|target| target.into_bytes())
-    }
-
     pub(super) fn hard_link(&mut self, path: &[u8], first: &[u8]) -> Result<(), Error> {
         let (folder, name) = self.parent(first)?;
         let folder = folder.try_clone().map_err(|cause| Error::File {
@@ -326,18 +285,18 @@ impl RestoreTarget {
     pub(super) fn finish_folder(
         &mut self,
         entry: &SnapshotEntry,
-        made: RestoredInode,
+        made: TargetFolder,
         owners: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<String>, Error> {
         let path = &entry.path;
         let (folder, name) = self.parent_or(path, MissingFolder::Refuse)?;
         let opened = openat(folder, name, FOLDER, Mode::empty());
         let opened = opened.map_err(|errno| failed(path, errno))?;
         let found = fstat(&opened).map_err(|errno| failed(path, errno))?;
-        if RestoredInode::of(&found) != made {
+        if RestoredInode::of(&found) != made.inode {
             return Err(exchanged(path));
         }
-        finish_open(&opened, entry, owners)
+        finish_open(&opened, entry, owners, made.is_new)
     }
 
     /// Makes all of it durable.
@@ -346,12 +305,15 @@ impl RestoreTarget {
     }
 }
 
-/// Owner, mode and time of a file or folder that is open.
+/// Owner, attributes, mode and time of a file or folder that is open, in this order: a new owner
+/// takes capabilities away, and who is not root writes attributes only while the mode lets it.
+/// Gives the attribute that its file system did not take.
 pub(super) fn finish_open(
     file: impl AsFd,
     entry: &SnapshotEntry,
     owners: bool,
-) -> Result<(), Error> {
+    is_new: bool,
+) -> Result<Option<String>, Error> {
     let failed = |errno| failed(&entry.path, errno);
     let found = fstat(&file).map_err(failed)?;
     let owned = (found.st_uid, found.st_gid) == (entry.uid, entry.gid);
@@ -359,11 +321,14 @@ pub(super) fn finish_open(
         let (uid, gid) = (Uid::from_raw(entry.uid), Gid::from_raw(entry.gid));
         fchown(&file, Some(uid), Some(gid)).map_err(failed)?;
     }
-    fchmod(&file, Mode::from_raw_mode(entry.mode)).map_err(failed)?;
-    futimens(&file, &times(entry.mtime_ns)).map_err(failed)
+    let AttributeOutcome { mode, lacking } =
+        AttributePlace::Open(file.as_fd()).dress(entry, is_new);
+    fchmod(&file, Mode::from_raw_mode(mode)).map_err(failed)?;
+    futimens(&file, &times(entry.mtime_ns)).map_err(failed)?;
+    Ok(lacking)
 }
 
-fn times(mtime_ns: i64) -> Timestamps {
+pub(super) fn times(mtime_ns: i64) -> Timestamps {
     let time = Timespec {
         tv_sec: mtime_ns.div_euclid(1_000_000_000),
         tv_nsec: mtime_ns.rem_euclid(1_000_000_000),
@@ -422,12 +387,12 @@ fn is_own(file: &OwnedFd) -> Result<bool, Errno> {
     Ok(is_file && is_closed && own)
 }
 
-fn exchanged(path: &[u8]) -> Error {
+pub(super) fn exchanged(path: &[u8]) -> Error {
     let path = String::from_utf8_lossy(path).into_owned();
     Error::File { path, cause: std::io::Error::other("it was exchanged while it was restored") }
 }
 
-fn failed(path: &[u8], errno: Errno) -> Error {
+pub(super) fn failed(path: &[u8], errno: Errno) -> Error {
     let path = String::from_utf8_lossy(path).into_owned();
     match errno {
         // A link or a file stands where the snapshot has a folder.
@@ -441,10 +406,9 @@ fn failed(path: &[u8], errno: Errno) -> Error {
 mod tests {
     use std::fs;
     use std::io::Write;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::format::page::SnapshotEntryKind;
 
     #[test]
     fn a_draft_replaces_nothing_that_appeared_unless_it_may() {
@@ -540,51 +504,5 @@ mod tests {
         target.publish(b"file", &draft, false).unwrap();
         assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"begun secret");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn what_took_the_place_of_a_link_gets_no_owner_or_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut target = RestoreTarget::open(folder.path()).unwrap();
-        let entry = SnapshotEntry {
-            path: b"in/link".to_vec(),
-            mode: 0o777,
-            uid: 12_345,
-            gid: 12_345,
-            mtime_ns: 7_000_000_000,
-            node: SnapshotEntryKind::Link { target: b"there".to_vec() },
-            hard_link: None,
-        };
-        let (at, foreign) = (folder.path().join("in/link"), folder.path().join("foreign"));
-        target.symbolic_link(&entry, b"there", true).unwrap();
-        let look = |path: &Path| {
-            let found = fs::symlink_metadata(path).unwrap();
-            (found.uid(), found.mtime())
-        };
-        let root = rustix::process::geteuid().is_root();
-        assert_eq!(look(&at), (if root { 12_345 } else { look(&foreign_of(folder.path())).0 }, 7));
-        let swaps: [&dyn Fn(); 4] = [
-            &|| fs::write(&foreign, b"").unwrap(),
-            &|| symlink("elsewhere", &foreign).unwrap(),
-            &|| symlink("there", &foreign).unwrap(),
-            &|| rustix::fs::mknodat(CWD, &foreign, FileType::Fifo, Mode::RWXU, 0).unwrap(),
-        ];
-        for swap in swaps {
-            fs::remove_file(&at).unwrap();
-            swap();
-            // The other name is the one that its owner knows.
-            fs::hard_link(&foreign, &at).unwrap();
-            let before = look(&foreign);
-            assert!(target.finish_link(&entry, b"there", true).is_err());
-            assert_eq!(look(&foreign), before);
-            fs::remove_file(&foreign).unwrap();
-        }
-    }
-
-    /// A file of this user.
-    fn foreign_of(folder: &Path) -> std::path::PathBuf {
-        let path = folder.join("mine");
-        fs::write(&path, b"").unwrap();
-        path
     }
 }

@@ -11,9 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use rustix::fs::{Advice, FileType, Stat, fadvise};
 
 use super::restore::{GetOptions, GetReport};
-use super::target::{FileDraft, RestoreTarget, RestoredInode, finish_open};
+use super::target::{FileDraft, RestoreTarget, TargetFolder, finish_open};
 use crate::Error;
-use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
+use crate::format::page::SnapshotEntry;
 use crate::put::SkippedItem;
 
 /// Bytes of a file after which they are written out while more comes: nothing would be gained by
@@ -43,7 +43,8 @@ impl RestoreFlush {
 pub(super) enum RestoreStep {
     /// A folder that is there; mode and time come last.
     Folder(RestoredFolder),
-    Link(SnapshotEntry),
+    /// A link, a device or a pipe.
+    Contentless(SnapshotEntry),
     /// Another name of a file that was restored under the second.
     HardLink(SnapshotEntry, Vec<u8>),
     /// Asks for the entries so far that could not become other names.
@@ -63,7 +64,7 @@ pub(super) enum RestoreStep {
 /// A folder of the target, and which one it is.
 pub(super) struct RestoredFolder {
     pub(super) entry: SnapshotEntry,
-    pub(super) made: RestoredInode,
+    pub(super) made: TargetFolder,
 }
 
 pub(super) struct RestoreWriter<'a> {
@@ -103,8 +104,9 @@ impl RestoreWriter<'_> {
         }
         let owners = self.options.takes_owners();
         for RestoredFolder { entry, made } in std::mem::take(&mut self.folders).iter().rev() {
-            if let Err(error) = self.target.finish_folder(entry, *made, owners) {
-                self.failed(entry.shown(), &error);
+            match self.target.finish_folder(entry, *made, owners) {
+                Ok(lacking) => self.lacks(entry, lacking),
+                Err(error) => self.failed(entry.shown(), &error),
             }
         }
         self.target.sync(target)?;
@@ -123,8 +125,8 @@ impl RestoreWriter<'_> {
                 self.done(&folder.entry);
                 self.folders.push(folder);
             }
-            RestoreStep::Link(entry) => {
-                let made = self.link(&entry);
+            RestoreStep::Contentless(entry) => {
+                let made = self.contentless(&entry);
                 self.outcome(&entry, made)?;
             }
             RestoreStep::HardLink(entry, first) => {
@@ -214,16 +216,28 @@ impl RestoreWriter<'_> {
         self.report.failed.push(SkippedItem { path, reason });
     }
 
-    fn link(&mut self, entry: &SnapshotEntry) -> Result<bool, Error> {
-        let SnapshotEntryKind::Link { target } = &entry.node else { return Ok(false) };
+    /// Notes an attribute that the target did not take.
+    fn lacks(&mut self, entry: &SnapshotEntry, lacking: Option<String>) {
+        let item = lacking.map(|reason| SkippedItem { path: entry.shown(), reason });
+        self.report.lacking.extend(item);
+    }
+
+    fn contentless(&mut self, entry: &SnapshotEntry) -> Result<bool, Error> {
         if let Some(found) = self.target.look(&entry.path)? {
-            if self.target.link_target(&entry.path).as_deref() == Some(target) {
+            if self.target.has_alike(&entry.path, &entry.node) {
                 return Ok(false);
             }
             check_replaceable(entry, &found, self.options)?;
             self.target.remove(&entry.path)?;
         }
-        self.target.symbolic_link(entry, target, self.options.takes_owners())?;
+        if let Some(first) = &entry.hard_link
+            && self.target.has_alike(first, &entry.node)
+            && self.target.hard_link(&entry.path, first).is_ok()
+        {
+            return Ok(true);
+        }
+        let lacking = self.target.contentless(entry, self.options.takes_owners())?;
+        self.lacks(entry, lacking);
         Ok(true)
     }
 
@@ -250,7 +264,9 @@ impl RestoreWriter<'_> {
         if draft.length != size {
             draft.draft.file.set_len(size).map_err(|cause| failed(&draft.entry, cause))?;
         }
-        finish_open(&draft.draft.file, &draft.entry, self.options.takes_owners())?;
+        let owners = self.options.takes_owners();
+        let lacking = finish_open(&draft.draft.file, &draft.entry, owners, true)?;
+        self.lacks(&draft.entry, lacking);
         self.target.publish(&draft.entry.path, &draft.draft, self.options.overwrite)
     }
 }

@@ -144,7 +144,9 @@ fn read(
             (0o777, SnapshotEntryKind::Link { target: target.into_bytes() }, vec![])
         }
     };
-    Ok((SnapshotEntry { path, mode, uid: 0, gid: 0, mtime_ns, node, hard_link: None }, content))
+    let (hard_link, attributes) = (None, Vec::new());
+    let entry = SnapshotEntry { path, mode, uid: 0, gid: 0, mtime_ns, node, hard_link, attributes };
+    Ok((entry, content))
 }
 
 fn failed(file: &Path, error: Error) -> SkippedItem {

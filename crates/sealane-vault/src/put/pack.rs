@@ -202,6 +202,7 @@ impl<'a> ChunkPacker<'a> {
         match &mut entry.node {
             SnapshotEntryKind::Folder => self.counts.folders += 1,
             SnapshotEntryKind::Link { .. } => self.counts.links += 1,
+            SnapshotEntryKind::Device(_) | SnapshotEntryKind::Fifo => {}
             SnapshotEntryKind::File { size, pieces } => {
                 self.counts.files += 1;
                 self.counts.bytes += *size;

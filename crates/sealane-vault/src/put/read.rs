@@ -1,20 +1,23 @@
 use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::attributes::AttributeSource;
 use super::claim::ChunkClaims;
 use super::walk;
-use super::{PutContent, PutEntry, PutJob, PutProgress, PutStep, SkippedItem};
+use super::{LeftOutItems, PutContent, PutEntry, PutJob, PutProgress, PutStep, SkippedItem};
 use crate::Error;
 use crate::chunker::Chunker;
 use crate::format::chunk::ChunkId;
-use crate::format::page::{FilePiece, SnapshotEntry, SnapshotEntryKind, is_path};
+use crate::format::page::{
+    DeviceKind, DeviceNode, EntryAttribute, FilePiece, SnapshotEntry, SnapshotEntryKind, is_path,
+};
 use crate::limits::MAX_CHUNK_BYTES;
 use crate::manifest::{ChunkManifest, VaultFileStat};
 
@@ -57,6 +60,7 @@ impl PutJobQueue {
                 let mut job = self.empty.recv().map_err(|_| Error::Stopped)?;
                 job.plain.clear();
                 job.steps.clear();
+                job.attributes = 0;
                 job.number = self.next;
                 Ok(open.insert(job))
             }
@@ -73,8 +77,13 @@ impl PutJobQueue {
 
     fn step(&mut self, step: PutStep) -> Result<(), Error> {
         let job = self.open()?;
+        if let PutStep::Entry(found) = &step {
+            let bytes = |one: &EntryAttribute| one.name.len() + one.value.len();
+            job.attributes += found.entry.attributes.iter().map(bytes).sum::<usize>();
+        }
         job.steps.push(step);
-        if job.steps.len() >= JOB_STEPS { self.hand_on() } else { Ok(()) }
+        let is_full = job.steps.len() >= JOB_STEPS || job.attributes >= JOB_BYTES;
+        if is_full { self.hand_on() } else { Ok(()) }
     }
 
     fn chunk(&mut self, data: &[u8]) -> Result<(), Error> {
@@ -113,41 +122,50 @@ impl<'a> PutReader<'a> {
     pub(super) fn visit(
         &mut self,
         step: &walk::WalkStep<'_>,
-        skipped: &mut Vec<SkippedItem>,
+        left_out: &mut LeftOutItems,
     ) -> Result<(), Error> {
-        let mut skip = |reason: &str| {
+        let item = |reason: &str| {
             let path = step.absolute.display().to_string();
-            skipped.push(SkippedItem { path, reason: reason.to_owned() });
+            SkippedItem { path, reason: reason.to_owned() }
         };
         if !is_path(step.path) {
-            skip("its path is too long");
+            left_out.skipped.push(item("its path is too long"));
             return Ok(());
         }
-        let kind = step.metadata.file_type();
-        let mut entry = entry(step.path, step.metadata);
-        if kind.is_file() {
-            return match self.file(step, entry) {
-                Err(Error::File { cause, .. }) => {
-                    skip(&cause.to_string());
-                    Ok(())
-                }
-                other => other,
-            };
-        }
-        if kind.is_symlink() {
-            match std::fs::read_link(step.absolute) {
-                Ok(target) => {
-                    let target = target.as_os_str().as_bytes().to_vec();
-                    entry.node = SnapshotEntryKind::Link { target };
-                }
-                Err(error) => {
-                    skip(&error.to_string());
-                    return Ok(());
-                }
+        let kept = match kind_of(step) {
+            Ok(None) => {
+                left_out.passed.push(item("a socket lasts as long as its program: it is not kept"));
+                return Ok(());
             }
-        } else if !kind.is_dir() {
-            skip("devices, sockets and pipes are not kept");
-            return Ok(());
+            Ok(Some(SnapshotEntryKind::File { .. })) => self.file(step, left_out),
+            Ok(Some(node)) => self.other(step, node, left_out),
+            Err(cause) => Err(Error::file(step.absolute, cause)),
+        };
+        match kept {
+            Err(Error::File { cause, .. }) => {
+                left_out.skipped.push(item(&cause.to_string()));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Takes a folder, link, device or pipe.
+    fn other(
+        &mut self,
+        step: &walk::WalkStep<'_>,
+        node: SnapshotEntryKind,
+        left_out: &mut LeftOutItems,
+    ) -> Result<(), Error> {
+        let mut entry = SnapshotEntry { node, ..entry(step.path, step.metadata) };
+        dress(&mut entry, AttributeSource::Path(step.absolute), step.absolute, left_out);
+        if !step.metadata.is_dir() && step.metadata.nlink() > 1 {
+            let names = &mut self.names;
+            let key = (step.metadata.dev(), step.metadata.ino());
+            match names.get(&key) {
+                Some(first) => entry.hard_link = Some(first.clone()),
+                None => drop(names.insert(key, step.path.to_vec())),
+            }
         }
         self.entry(entry, PutContent::Whole, Vec::new(), false)
     }
@@ -163,20 +181,28 @@ impl<'a> PutReader<'a> {
         self.jobs.step(PutStep::Entry(Box::new(found)))
     }
 
-    fn file(&mut self, step: &walk::WalkStep<'_>, mut entry: SnapshotEntry) -> Result<(), Error> {
+    fn file(
+        &mut self,
+        step: &walk::WalkStep<'_>,
+        left_out: &mut LeftOutItems,
+    ) -> Result<(), Error> {
         let metadata = step.metadata;
         let has_other_names = metadata.nlink() > 1;
+        let mut entry = entry(step.path, metadata);
+        let here = AttributeSource::Path(step.absolute);
         if has_other_names {
             let key = (metadata.dev(), metadata.ino());
             if let Some(first) = self.names.get(&key) {
                 let first = first.clone();
                 self.count(metadata.len());
+                dress(&mut entry, here, step.absolute, left_out);
                 return self.entry(entry, PutContent::Same(first), Vec::new(), false);
             }
         }
         let absolute = step.absolute.as_os_str().as_bytes();
         if let Some(pieces) = self.unchanged(absolute, &look(metadata))? {
             entry.node = SnapshotEntryKind::File { size: metadata.len(), pieces };
+            dress(&mut entry, here, step.absolute, left_out);
             self.entry(entry, PutContent::Whole, Vec::new(), has_other_names)?;
             self.count(metadata.len());
         } else {
@@ -188,7 +214,8 @@ impl<'a> PutReader<'a> {
                 return Err(Error::file(step.absolute, cause));
             }
             let started = now_ns();
-            let entry = self::entry(step.path, &opened);
+            let mut entry = self::entry(step.path, &opened);
+            dress(&mut entry, AttributeSource::File(&file), step.absolute, left_out);
             self.entry(entry, PutContent::Follows, absolute.to_vec(), has_other_names)?;
             let read = self.content(&mut file, &opened, step.absolute);
             let after = metadata_of(&file, step.absolute).map(|metadata| look(&metadata)).ok();
@@ -329,6 +356,46 @@ impl NamedReader<'_> {
     }
 }
 
+/// The kind of the item that the walk came by; none for a socket.
+fn kind_of(step: &walk::WalkStep<'_>) -> io::Result<Option<SnapshotEntryKind>> {
+    let kind = step.metadata.file_type();
+    let device = |kind| {
+        let number = step.metadata.rdev();
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        SnapshotEntryKind::Device(DeviceNode { kind, major, minor })
+    };
+    Ok(Some(match () {
+        () if kind.is_file() => SnapshotEntryKind::File { size: 0, pieces: Vec::new() },
+        () if kind.is_dir() => SnapshotEntryKind::Folder,
+        () if kind.is_symlink() => {
+            let target = std::fs::read_link(step.absolute)?.into_os_string().into_vec();
+            SnapshotEntryKind::Link { target }
+        }
+        () if kind.is_fifo() => SnapshotEntryKind::Fifo,
+        () if kind.is_char_device() => device(DeviceKind::Character),
+        () if kind.is_block_device() => device(DeviceKind::Block),
+        () => return Ok(None),
+    }))
+}
+
+/// Gives an entry its attributes. One without them is kept, and named: its content counts for more.
+fn dress(
+    entry: &mut SnapshotEntry,
+    source: AttributeSource<'_>,
+    path: &Path,
+    left_out: &mut LeftOutItems,
+) {
+    let reason = match source.read() {
+        Ok(Some(attributes)) => {
+            entry.attributes = attributes;
+            return;
+        }
+        Ok(None) => "its extended attributes are too long: it is kept without them".to_owned(),
+        Err(errno) => format!("its extended attributes cannot be read: {errno}"),
+    };
+    left_out.skipped.push(SkippedItem { path: path.display().to_string(), reason });
+}
+
 fn open(path: &Path) -> Result<File, Error> {
     // Not to wait for a pipe, nor to follow a link, that took the file's place.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
@@ -362,6 +429,7 @@ fn entry(path: &[u8], metadata: &Metadata) -> SnapshotEntry {
         mtime_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
         node: SnapshotEntryKind::Folder,
         hard_link: None,
+        attributes: Vec::new(),
     }
 }
 

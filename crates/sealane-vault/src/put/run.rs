@@ -8,10 +8,11 @@ use super::claim::ChunkClaims;
 use super::exclude::PutExcludes;
 use super::pack::{ChunkPacker, PackerOutput};
 use super::read::{PutJobQueue, PutReader};
+use super::roots::PutRoots;
 use super::seal::ChunkSealer;
 use super::upload::PackUploader;
-use super::walk::{FileWalk, absolute, places};
-use super::{PutJob, PutOptions, PutReport, SkippedItem};
+use super::walk::{FileWalk, OwnFolder};
+use super::{LeftOutItems, PutJob, PutOptions, PutReport, SkippedItem};
 use crate::Error;
 use crate::chunker::Chunker;
 use crate::format::chunk::{ChunkCompression, ChunkHead};
@@ -26,7 +27,7 @@ use crate::vault::Vault;
 
 /// Where entries come from.
 pub(crate) enum PutSource<'a> {
-    /// Files and folders, each under its last component.
+    /// Files and folders, each under its last component, or under its whole path.
     Paths(&'a [PathBuf]),
     /// One file, from a reader.
     Reader(SnapshotEntry, &'a mut dyn Read),
@@ -44,9 +45,9 @@ impl PutSource<'_> {
     /// host.
     fn places(&self) -> Result<Vec<Vec<u8>>, Error> {
         match self {
-            PutSource::Paths(roots) => places(roots),
+            PutSource::Paths(roots) => Ok(PutRoots::of(roots)?.into_places()),
             PutSource::Reader(entry, _) => Ok(vec![entry.path.clone()]),
-            PutSource::Each { from, .. } => places(&[(*from).to_owned()]),
+            PutSource::Each { from, .. } => Ok(PutRoots::of(&[(*from).to_owned()])?.into_places()),
         }
     }
 }
@@ -78,7 +79,7 @@ pub(crate) fn put(
         .dry(options.dry_run)
         .beside(vault.manifest().condemned_packs()?)
         .remembering(ChunkManifest::open(vault.state()?, vault.reads())?);
-    let (mut packed, packs, notes) = pipeline(vault, source, options, &claims, packer)?;
+    let (mut packed, packs, notes) = pipeline(vault, source, options, &claims, &spool, packer)?;
     if options.dry_run {
         let head = vault.head_text()?;
         let packs = packs.len() as u64;
@@ -132,14 +133,15 @@ type PutOutcome = (PackerOutput, Vec<PackRecord>, PutNotes);
 #[derive(Default)]
 struct PutNotes {
     skipped: Vec<SkippedItem>,
+    passed: Vec<SkippedItem>,
     changed: Vec<String>,
     unmatched: Vec<String>,
 }
 
 impl PutNotes {
     fn report(self, snapshot: u64, head: String, counts: SnapshotCounts, packs: u64) -> PutReport {
-        let PutNotes { skipped, changed, unmatched } = self;
-        PutReport { snapshot, head, counts, packs, skipped, changed, unmatched }
+        let PutNotes { skipped, passed, changed, unmatched } = self;
+        PutReport { snapshot, head, counts, packs, skipped, passed, changed, unmatched }
     }
 }
 
@@ -148,13 +150,14 @@ fn pipeline(
     source: PutSource<'_>,
     options: &PutOptions,
     claims: &ChunkClaims,
+    spool: &Path,
     packer: ChunkPacker<'_>,
 ) -> Result<PutOutcome, Error> {
     let roots = match &source {
-        PutSource::Paths(roots) => absolute(roots)?,
-        _ => Vec::new(),
+        PutSource::Paths(roots) => PutRoots::of(roots)?,
+        _ => PutRoots::of(&[])?,
     };
-    let excludes = PutExcludes::new(options, &roots)?;
+    let excludes = PutExcludes::new(options, &roots.whole())?;
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -183,10 +186,12 @@ fn pipeline(
         let jobs = PutJobQueue { empty, full, next: 0, open: None };
         let progress = options.progress.as_deref();
         let mut reader = PutReader::new(&chunker, vault.manifest(), claims, progress, jobs);
-        let read = vault.manifest().view(|| read(&mut reader, source, &excludes));
-        let read = read.and_then(|skipped| {
+        let mut walk = FileWalk::new(&excludes, OwnFolder::of(vault.store(), spool));
+        let read = vault.manifest().view(|| read(&mut reader, source, &roots, &mut walk));
+        let read = read.and_then(|found| {
             let changed = reader.finish()?;
-            Ok(PutNotes { skipped, changed, unmatched: excludes.unmatched() })
+            let LeftOutItems { skipped, passed } = found;
+            Ok(PutNotes { skipped, passed, changed, unmatched: excludes.unmatched() })
         });
         let packed = packing.join().unwrap_or(Err(Error::Library("thread")));
         match (packed, read) {
@@ -208,17 +213,17 @@ fn spawn<'scope, T: Send + 'scope>(
 fn read(
     reader: &mut PutReader<'_>,
     source: PutSource<'_>,
-    excludes: &PutExcludes,
-) -> Result<Vec<SkippedItem>, Error> {
+    roots: &PutRoots,
+    walk: &mut FileWalk<'_>,
+) -> Result<LeftOutItems, Error> {
     match source {
-        PutSource::Paths(roots) => {
-            let mut walk = FileWalk::new(excludes);
-            walk.run(roots, &mut |step, skipped| reader.visit(&step, skipped))?;
-            Ok(walk.skipped)
+        PutSource::Paths(_) => {
+            walk.run(roots, &mut |step, left_out| reader.visit(&step, left_out))?;
+            Ok(std::mem::take(&mut walk.left_out))
         }
         PutSource::Reader(entry, source) => {
             reader.reader(entry, source)?;
-            Ok(Vec::new())
+            Ok(LeftOutItems::default())
         }
         PutSource::Each { next, .. } => {
             let mut skipped = Vec::new();
@@ -228,7 +233,7 @@ fn read(
                     _ => reader.reader(entry, &mut &*content)?,
                 }
             }
-            Ok(skipped)
+            Ok(LeftOutItems { skipped, passed: Vec::new() })
         }
     }
 }

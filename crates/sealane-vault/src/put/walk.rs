@@ -1,11 +1,13 @@
-use std::ffi::OsStr;
 use std::fs::Metadata;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::exclude::PutExcludes;
-use super::{PutOptions, SkippedItem};
+use super::roots::{PutRoot, PutRoots, RootReach};
+use super::{LeftOutItems, PutOptions, SkippedItem};
 use crate::Error;
+use crate::store::VaultStore;
 
 /// Something that the walk came by.
 pub(super) struct WalkStep<'a> {
@@ -17,30 +19,71 @@ pub(super) struct WalkStep<'a> {
 }
 
 /// Takes what the walk comes by, and names what it leaves out.
-type WalkVisitor<'a> = dyn FnMut(WalkStep<'_>, &mut Vec<SkippedItem>) -> Result<(), Error> + 'a;
+type WalkVisitor<'a> = dyn FnMut(WalkStep<'_>, &mut LeftOutItems) -> Result<(), Error> + 'a;
+
+/// A folder of the vault that is being written, which a put of what is around it leaves out.
+pub(super) struct OwnFolder {
+    device: u64,
+    inode: u64,
+    reason: &'static str,
+}
+
+impl OwnFolder {
+    /// The folders of a store on this machine.
+    pub(super) fn of(store: &VaultStore, spool: &Path) -> Vec<OwnFolder> {
+        let root = match store {
+            VaultStore::Folder(folder) => Some(folder.root()),
+            VaultStore::S3(_) => None,
+        };
+        let vault = root.map(|root| (root, "the vault itself is not kept in the vault"));
+        let spool = (spool, "what the put is about to send is not kept");
+        let own = |(path, reason): (&Path, _)| {
+            let found = path.metadata().ok()?;
+            Some(OwnFolder { device: found.dev(), inode: found.ino(), reason })
+        };
+        vault.into_iter().chain([spool]).filter_map(own).collect()
+    }
+}
 
 /// Walks files and folders in the order of a snapshot's entries.
 pub(super) struct FileWalk<'a> {
     excludes: &'a PutExcludes,
-    pub(super) skipped: Vec<SkippedItem>,
+    own: Vec<OwnFolder>,
+    pub(super) left_out: LeftOutItems,
 }
 
 impl<'a> FileWalk<'a> {
-    pub(super) fn new(excludes: &'a PutExcludes) -> Self {
-        Self { excludes, skipped: Vec::new() }
+    /// A walk that leaves out folders of the vault itself.
+    pub(super) fn new(excludes: &'a PutExcludes, own: Vec<OwnFolder>) -> Self {
+        Self { excludes, own, left_out: LeftOutItems::default() }
     }
 
-    /// Walks `roots`, each of which stands in the snapshot under its last component.
     pub(super) fn run(
         &mut self,
-        roots: &[PathBuf],
+        roots: &PutRoots,
         visit: &mut WalkVisitor<'_>,
     ) -> Result<(), Error> {
-        for (name, root) in named(roots)? {
-            let metadata = root.symlink_metadata().map_err(|cause| Error::file(&root, cause))?;
-            self.visit(&root, name, &metadata, visit)?;
+        for PutRoot { path, absolute, reach } in roots.iter() {
+            let metadata =
+                absolute.symlink_metadata().map_err(|cause| Error::file(absolute, cause))?;
+            if *reach == RootReach::Alone {
+                visit(WalkStep { absolute, path, metadata: &metadata }, &mut self.left_out)?;
+                continue;
+            }
+            if self.own_of(&metadata).is_some() {
+                return Err(Error::Root(absolute.clone()));
+            }
+            if metadata.is_symlink() {
+                self.pass(absolute, &of_link(absolute));
+            }
+            self.visit(absolute, path.clone(), &metadata, visit)?;
         }
         Ok(())
+    }
+
+    fn own_of(&self, found: &Metadata) -> Option<&OwnFolder> {
+        let same = |own: &&OwnFolder| (own.device, own.inode) == (found.dev(), found.ino());
+        self.own.iter().find(same).filter(|_| found.is_dir())
     }
 
     fn visit(
@@ -50,7 +93,14 @@ impl<'a> FileWalk<'a> {
         metadata: &Metadata,
         visit: &mut WalkVisitor<'_>,
     ) -> Result<(), Error> {
-        visit(WalkStep { absolute, path: &path, metadata }, &mut self.skipped)?;
+        if let Some(reason) = self.own_of(metadata).map(|own| own.reason) {
+            self.pass(absolute, reason);
+            return Ok(());
+        }
+        // The root of the file system is the root of the snapshot, which is no entry.
+        if !path.is_empty() {
+            visit(WalkStep { absolute, path: &path, metadata }, &mut self.left_out)?;
+        }
         if !metadata.is_dir() {
             return Ok(());
         }
@@ -72,7 +122,8 @@ impl<'a> FileWalk<'a> {
             match absolute.symlink_metadata() {
                 Ok(metadata) if self.excludes.has(&absolute, metadata.is_dir()) => {}
                 Ok(metadata) => {
-                    let path = [&path, &b"/"[..], name.as_bytes()].concat();
+                    let slash = if path.is_empty() { &b""[..] } else { b"/" };
+                    let path = [&path, slash, name.as_bytes()].concat();
                     self.visit(&absolute, path, &metadata, visit)?;
                 }
                 Err(error) => self.skip(&absolute, &error.to_string()),
@@ -81,50 +132,24 @@ impl<'a> FileWalk<'a> {
         Ok(())
     }
 
+    fn pass(&mut self, path: &Path, reason: &str) {
+        let path = path.display().to_string();
+        self.left_out.passed.push(SkippedItem { path, reason: reason.to_owned() });
+    }
+
     fn skip(&mut self, path: &Path, reason: &str) {
         let path = path.display().to_string();
-        self.skipped.push(SkippedItem { path, reason: reason.to_owned() });
+        self.left_out.skipped.push(SkippedItem { path, reason: reason.to_owned() });
     }
 }
 
-/// The roots with their names in the snapshot, sorted, each name once.
-fn named(roots: &[PathBuf]) -> Result<Vec<(Vec<u8>, PathBuf)>, Error> {
-    let mut named = Vec::new();
-    for root in roots {
-        let absolute = std::path::absolute(root).map_err(|cause| Error::file(root, cause))?;
-        // `.` and `..` at the end have no name of their own.
-        let plain = root.components().next_back();
-        let absolute = match plain {
-            Some(std::path::Component::Normal(_)) => absolute,
-            _ => root.canonicalize().map_err(|cause| Error::file(root, cause))?,
-        };
-        let name = absolute.file_name().ok_or_else(|| Error::Root(root.clone()))?;
-        named.push((name.as_bytes().to_vec(), absolute));
+/// The remark on a link that was named as what to put.
+fn of_link(link: &Path) -> String {
+    let said = "it is a symbolic link, and kept as one";
+    match link.canonicalize() {
+        Ok(place) => format!("{said}: to keep what it leads to, name `{}`", place.display()),
+        Err(_) => said.to_owned(),
     }
-    named.sort();
-    let twice = named.windows(2).find_map(|pair| match pair {
-        [(a, _), (b, path)] if a == b => Some(path.clone()),
-        _ => None,
-    });
-    twice.map_or(Ok(named), |path| Err(Error::Root(path)))
-}
-
-/// Where the roots are on this machine, however they were named: with the links on the way to them
-/// followed, sorted.
-pub(super) fn places(roots: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
-    let place = |(name, root): (Vec<u8>, PathBuf)| {
-        let parent = root.parent().and_then(|parent| parent.canonicalize().ok());
-        let place = parent.map_or(root, |parent| parent.join(OsStr::from_bytes(&name)));
-        place.into_os_string().into_vec()
-    };
-    let mut places: Vec<Vec<u8>> = named(roots)?.into_iter().map(place).collect();
-    places.sort();
-    Ok(places)
-}
-
-/// The roots as the walk names what is in them.
-pub(super) fn absolute(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    Ok(named(roots)?.into_iter().map(|(_, root)| root).collect())
 }
 
 /// Files and bytes that a put of `roots` would read, for who shows progress.
@@ -132,9 +157,10 @@ pub(super) fn absolute(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 /// [`Error::Pattern`], [`Error::File`] for a root that is not there.
 pub fn measure(roots: &[PathBuf], options: &PutOptions) -> Result<(u64, u64), Error> {
-    let excludes = PutExcludes::new(options, &absolute(roots)?)?;
+    let roots = PutRoots::of(roots)?;
+    let excludes = PutExcludes::new(options, &roots.whole())?;
     let (mut files, mut bytes) = (0, 0);
-    FileWalk::new(&excludes).run(roots, &mut |step, _| {
+    FileWalk::new(&excludes, Vec::new()).run(&roots, &mut |step, _| {
         if step.metadata.is_file() {
             files += 1;
             bytes += step.metadata.len();

@@ -2,6 +2,7 @@
 
 mod dial;
 mod http;
+mod limit;
 mod probe;
 mod upload;
 
@@ -10,7 +11,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::limits::{
@@ -24,6 +25,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use self::dial::S3DialConfig;
 use self::http::S3Connector;
+use self::limit::UploadLimit;
 use super::{CreateOutcome, ListedObject};
 use crate::Error;
 
@@ -46,6 +48,7 @@ pub struct S3Store {
     swept: OnceLock<()>,
     /// Set once the server has shown that it creates an object only where none is.
     asked: OnceLock<()>,
+    limit: Arc<UploadLimit>,
 }
 
 impl S3Store {
@@ -94,13 +97,20 @@ impl S3Store {
             Some(endpoint) => format!("{} {location}", endpoint.trim_end_matches('/')),
             None => location.to_owned(),
         };
-        let bucket = client(builder.with_bucket_name(bucket), &variables, road, silence)
+        let limit = Arc::new(UploadLimit::default());
+        let connector = S3Connector { road, limit: Arc::clone(&limit) };
+        let bucket = client(builder.with_bucket_name(bucket), &variables, connector, silence)
             .map_err(|cause| failure(location, cause))?;
         let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
         let spool = spool_folder(location, &variables);
         let location = location.to_owned();
         let (swept, asked) = (OnceLock::new(), OnceLock::new());
-        Ok(S3Store { location, place, bucket, prefix, runtime, spool, swept, asked })
+        Ok(S3Store { location, place, bucket, prefix, runtime, spool, swept, asked, limit })
+    }
+
+    /// Sends no more than so many bytes a second from now on; 0 is no bound.
+    pub(crate) fn limit_upload(&self, bytes_per_second: u64) {
+        self.limit.set(bytes_per_second);
     }
 
     pub(crate) fn location(&self) -> &str {
@@ -292,7 +302,7 @@ fn endpoint(builder: &AmazonS3Builder) -> Option<String> {
 fn client(
     builder: AmazonS3Builder,
     variables: &BTreeMap<String, String>,
-    road: S3DialConfig,
+    connector: S3Connector,
     silence: Duration,
 ) -> object_store::Result<AmazonS3> {
     let endpoint = endpoint(&builder);
@@ -307,11 +317,7 @@ fn client(
         retry_timeout: Duration::from_millis(MAX_S3_RETRY_MS),
         ..RetryConfig::default()
     };
-    builder
-        .with_http_connector(S3Connector { road })
-        .with_client_options(options)
-        .with_retry(retry)
-        .build()
+    builder.with_http_connector(connector).with_client_options(options).with_retry(retry).build()
 }
 
 /// Unencrypted only within this machine, or when asked for: the objects are sealed, credentials and

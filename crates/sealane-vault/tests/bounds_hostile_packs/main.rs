@@ -116,7 +116,8 @@ fn file(pieces: Vec<FilePiece>) -> SnapshotEntry {
     let size = pieces.iter().map(FilePiece::bytes).sum();
     let node = SnapshotEntryKind::File { size, pieces };
     let path = b"bomb".to_vec();
-    SnapshotEntry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns: 1, node, hard_link: None }
+    let (hard_link, attributes) = (None, Vec::new());
+    SnapshotEntry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns: 1, node, hard_link, attributes }
 }
 
 fn paged(

@@ -345,6 +345,7 @@ fn file(path: &[u8], size: u64, pieces: Vec<FilePiece>) -> SnapshotEntry {
         mtime_ns: 0,
         node: SnapshotEntryKind::File { size, pieces },
         hard_link: None,
+        attributes: Vec::new(),
     }
 }
 

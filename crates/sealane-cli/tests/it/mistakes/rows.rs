@@ -307,10 +307,10 @@ pub(super) const ROWS: &[Row] = &[
         &["--keep-last 10"],
     ),
     row(
-        "sealane vault put / --vault vault --passphrase-file right",
+        "sealane vault put vault --vault vault --passphrase-file right",
         2,
         "SL-VAULT-15",
-        &["`/` has no name of its own", "common folder"],
+        &["vault` is the vault itself", "copy its folder"],
     ),
     row(
         "env -u HOME sealane vault ls --vault vault --passphrase-file right",

@@ -171,9 +171,17 @@ fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> Vault {
         let path = paths.next()?;
         let content = path.clone();
         let node = SnapshotEntryKind::Folder;
-        let mtime_ns = 0;
-        let entry =
-            SnapshotEntry { path, mode: 0o600, uid: 0, gid: 0, mtime_ns, node, hard_link: None };
+        let (mtime_ns, hard_link, attributes) = (0, None, Vec::new());
+        let entry = SnapshotEntry {
+            path,
+            mode: 0o600,
+            uid: 0,
+            gid: 0,
+            mtime_ns,
+            node,
+            hard_link,
+            attributes,
+        };
         Some((entry, content))
     };
     let source = PutSource::Each { from: folder, next: &mut next };

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,12 +19,13 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use object_store::ClientOptions;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
-    HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
+    HttpResponse, HttpResponseBody, HttpService,
 };
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::dial::{S3DialConfig, S3Dialer};
-use crate::limits::{MAX_S3_CONNECT_MS, MAX_S3_SILENCE_MS};
+use super::limit::{S3RequestBody, UploadLimit};
+use crate::limits::{MAX_S3_CONNECT_MS, MAX_S3_LIMITED_UPLOADS, MAX_S3_SILENCE_MS};
 
 const OWN_NAME: HeaderValue =
     HeaderValue::from_static(concat!("sealane/", env!("CARGO_PKG_VERSION")));
@@ -35,6 +37,8 @@ type S3ErrorSource = dyn StdError + 'static;
 #[derive(Debug)]
 pub(super) struct S3Connector {
     pub(super) road: S3DialConfig,
+    /// The bound on what is sent.
+    pub(super) limit: Arc<UploadLimit>,
 }
 
 impl HttpConnector for S3Connector {
@@ -47,6 +51,7 @@ impl HttpConnector for S3Connector {
         Ok(HttpClient::new(S3HttpService {
             client,
             plain: plain.as_deref() == Some("true"),
+            limit: Arc::clone(&self.limit),
             silence: time(options, &ClientConfigKey::ReadTimeout, MAX_S3_SILENCE_MS),
         }))
     }
@@ -60,7 +65,8 @@ fn time(options: &ClientOptions, key: &ClientConfigKey, otherwise_ms: u64) -> Du
 
 #[derive(Debug)]
 struct S3HttpService {
-    client: Client<S3Dialer, HttpRequestBody>,
+    client: Client<S3Dialer, S3RequestBody>,
+    limit: Arc<UploadLimit>,
     /// Whether HTTP is spoken without TLS too.
     plain: bool,
     silence: Duration,
@@ -74,8 +80,12 @@ impl HttpService for S3HttpService {
             return Err(HttpError::new(HttpErrorKind::Unknown, cause));
         }
         request.headers_mut().entry(USER_AGENT).or_insert(OWN_NAME);
-        let answer = timeout(self.silence, self.client.request(request)).await;
-        let answer = answer.map_err(|_| silent(self.silence))?.map_err(|error| failed(&error))?;
+        // A body that is sent slowly on purpose is no silence of the server.
+        let sent = self.limit.time_for(request.body().content_length() as u64);
+        let request = request.map(|body| S3RequestBody::new(body, Arc::clone(&self.limit)));
+        let patience = self.silence.saturating_add(sent.saturating_mul(MAX_S3_LIMITED_UPLOADS));
+        let answer = timeout(patience, self.client.request(request)).await;
+        let answer = answer.map_err(|_| silent(patience))?.map_err(|error| failed(&error))?;
         let silence = self.silence;
         Ok(answer.map(|body| HttpResponseBody::new(S3ResponseBody { body, silence, waits: None })))
     }
