@@ -82,6 +82,8 @@ impl Vault {
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
         self.owner("prune")?;
         if !options.dry_run {
+            // What goes is decided by what is there now.
+            self.store().stop_looking();
             self.check_writable()?;
             self.store().check_condition()?;
         }
@@ -255,16 +257,18 @@ impl Vault {
 
     pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
         let mut packs = Vec::new();
-        for (hash, size) in self.pack_objects()? {
-            match self.read_pack(&hash, size) {
-                Ok(pack) => packs.push(pack),
-                // The content of this pack is unknown. So the pack stays.
-                Err(error) if error.is_damage() => {
-                    self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
-                }
-                Err(error) => return Err(error),
+        self.read_trailers(self.pack_objects()?, &mut |hash, pack| match pack {
+            Ok(pack) => {
+                packs.push(pack);
+                Ok(())
             }
-        }
+            // The content of this pack is unknown. So the pack stays.
+            Err(error) if error.is_damage() => {
+                self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        })?;
         Ok(packs)
     }
 

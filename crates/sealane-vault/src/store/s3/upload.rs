@@ -14,6 +14,7 @@ use object_store::aws::AmazonS3;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as Location;
 
+use super::super::outage::OutageCause;
 use crate::Error;
 
 const MAGIC: &str = "sealane-upload-1 ";
@@ -33,6 +34,21 @@ impl S3UploadError {
             S3UploadError::File(cause) => Error::store(key, cause),
             S3UploadError::Bucket(cause) => super::failure(key, cause),
         }
+    }
+}
+
+impl std::fmt::Display for S3UploadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            S3UploadError::File(cause) => cause.fmt(f),
+            S3UploadError::Bucket(cause) => cause.fmt(f),
+        }
+    }
+}
+
+impl OutageCause for S3UploadError {
+    fn may_pass(&self) -> bool {
+        matches!(self, S3UploadError::Bucket(cause) if cause.may_pass())
     }
 }
 
