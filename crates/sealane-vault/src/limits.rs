@@ -86,7 +86,7 @@ sealane_message::limits! {
     /// The list of these objects. A longer one is none.
     MAX_CACHE_INDEX_BYTES: u64 = 32 << 20, "bytes";
     /// How long a listing of a bucket counts within one command. Then the bucket is asked again.
-    MAX_LOOK_MS: u64 = 30_000, "milliseconds";
+    MAX_LOOK_MS: u64 = 60_000, "milliseconds";
     /// Objects behind the packs that are listed with one request. Of more, each kind is listed by
     /// itself.
     MAX_TAIL_OBJECTS: usize = 4000, "objects";
@@ -110,6 +110,8 @@ sealane_message::limits! {
     MAX_UPLOAD_JOURNAL_BYTES: u64 = 1 << 20, "bytes";
     /// How long an unfinished upload or pack waits to be continued. Then it is given up.
     MAX_SPOOL_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
+    /// The object that condemns a pack.
+    MAX_MARK_BYTES: usize = 256, "bytes";
     /// How long a pack is condemned before a prune removes it. It is longer than any put takes
     /// between the marks and its snapshot.
     PRUNE_GRACE_HOURS: u64 = 24, "hours";

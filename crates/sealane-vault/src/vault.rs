@@ -69,7 +69,7 @@ pub struct OpenOptions {
     /// Makes a vault even where another one was: [`Vault::init`] refuses such a place otherwise.
     pub replace: bool,
     /// The handle serves one command alone. Listings of a bucket then count from the opening on,
-    /// for no longer than half a minute, until the command writes or removes something there.
+    /// for no longer than a minute, until the command writes or removes something there.
     pub one_command: bool,
 }
 

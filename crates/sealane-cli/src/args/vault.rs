@@ -59,6 +59,10 @@ pub struct VaultArgs {
     /// writes, give up what is missing there
     #[arg(long, global = true, value_name = "HEAD")]
     pub accept_rollback: Option<String>,
+    /// How long to wait for a bucket that does not answer; 0s gives up with the first few tries
+    #[arg(long, global = true, value_name = "TIME", value_parser = times::duration)]
+    #[arg(default_value = "15m")]
+    pub retry: Duration,
     /// The verb
     #[command(subcommand)]
     pub verb: VaultVerb,

@@ -1,10 +1,11 @@
 //! Which vault, and what opens it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sealane_vault::{
-    Error, OpenOptions, RecoveryCode, RotateOptions, RotatedVault, SlotSecret, Vault, VaultStore,
-    WriterKey,
+    Error, OpenOptions, RecoveryCode, RotateOptions, RotatedVault, SlotSecret, StoreRetry, Vault,
+    VaultStore, WriterKey,
 };
 
 use super::secret_line;
@@ -20,6 +21,7 @@ pub(crate) struct VaultAccess {
     identity: bool,
     recovery_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
+    retry: Duration,
     pub(super) options: OpenOptions,
 }
 
@@ -32,18 +34,22 @@ impl VaultAccess {
             identity: args.identity,
             recovery_file: args.recovery_file.clone(),
             key_file: args.key_file.clone(),
+            retry: args.retry,
             options: OpenOptions {
                 state: args.state.clone(),
                 expect_head: args.expect_head.clone(),
                 expect: args.expect.clone(),
                 accept_rollback: args.accept_rollback.clone(),
+                one_command: true,
                 ..OpenOptions::default()
             },
         })
     }
 
     pub(super) fn store(&self) -> Result<VaultStore, CliFailure> {
-        Ok(VaultStore::open(&self.vault)?)
+        let retry = StoreRetry::within(self.retry);
+        let retry = retry.telling(|text| eprintln!("sealane: {text}"));
+        Ok(VaultStore::open_with(&self.vault, retry)?)
     }
 
     /// Opens the vault with what was given.

@@ -14,7 +14,7 @@ use crate::format::index::read_index;
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::snapshot_key;
 use crate::get::{ChunkReader, roots};
-use crate::limits::{MAX_INDEX_BYTES, PRUNE_GRACE_HOURS};
+use crate::limits::{MAX_INDEX_BYTES, MAX_MARK_BYTES, PRUNE_GRACE_HOURS};
 use crate::listing::listing_key;
 use crate::put::{IdHash, SkippedItem, now_ns, repack};
 use crate::vault::{ChainHead, LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
@@ -291,28 +291,31 @@ impl Vault {
         let grace = Duration::from_secs(3600 * PRUNE_GRACE_HOURS).as_nanos();
         let grace = if at_once { 0 } else { i64::try_from(grace).unwrap_or(i64::MAX) };
         let mut marks = HashMap::new();
-        for object in self.store().list("condemned/")? {
-            let Some(hash) = hash_of(&object) else { continue };
-            match self.read_mark(&object.key) {
-                Ok(since) => {
-                    marks.insert(hash, since);
-                }
+        let mut objects = self.store().list("condemned/")?;
+        objects.retain(|object| hash_of(object).is_some());
+        self.store().get_each(&objects, MAX_MARK_BYTES, &mut |object, bytes| {
+            match bytes.and_then(|bytes| self.parse_mark(&object.key, &bytes)) {
+                Ok(since) => marks.extend(hash_of(object).map(|hash| (hash, since))),
                 Err(error) if error.is_damage() => {
-                    self.warn([SkippedItem { path: object.key, reason: error.named() }]);
+                    self.warn([SkippedItem { path: object.key.clone(), reason: error.named() }]);
                 }
                 Err(error) => return Err(error),
             }
-        }
+            Ok(())
+        })?;
         Ok(PackMarks { since: marks, grace, now: now_ns() })
     }
 
     /// Since when a pack is condemned, if the owner says so.
     pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
-        let bytes = self.store().get(key, 256)?;
-        let mut reader = VaultFieldReader::new("a mark", &bytes);
+        self.parse_mark(key, &self.store().get(key, MAX_MARK_BYTES)?)
+    }
+
+    fn parse_mark(&self, key: &str, bytes: &[u8]) -> Result<i64, Error> {
+        let mut reader = VaultFieldReader::new("a mark", bytes);
         let header =
             ObjectHeader::read(&mut reader, key, ObjectKind::Condemned, Some(self.vault_id()))?;
-        self.verify_owners(&header, key, &bytes)?;
+        self.verify_owners(&header, key, bytes)?;
         reader.i64()
     }
 

@@ -3,6 +3,7 @@
 mod dial;
 mod http;
 mod probe;
+mod read;
 mod upload;
 
 use std::collections::BTreeMap;
@@ -14,10 +15,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::limits::{
-    MAX_READ_AHEAD_BYTES, MAX_S3_CONNECT_MS, MAX_S3_RETRIES, MAX_S3_RETRY_MS, MAX_S3_SILENCE_MS,
-    MAX_STORE_REQUESTS, MAX_TAIL_OBJECTS, S3_SINGLE_PUT_BYTES,
+    MAX_S3_CONNECT_MS, MAX_S3_RETRIES, MAX_S3_RETRY_MS, MAX_S3_SILENCE_MS, S3_SINGLE_PUT_BYTES,
 };
-use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path as Location;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
@@ -25,10 +24,10 @@ use tokio::runtime::{Handle, Runtime};
 
 use self::dial::S3DialConfig;
 use self::http::S3Connector;
+use super::CreateOutcome;
 use super::cache::StoreCache;
-use super::look::{ListingGroup, StoreLook, TAIL_FROM};
+use super::look::StoreLook;
 use super::outage::{StoreOutage, StoreRetry};
-use super::{CreateOutcome, ListedObject};
 use crate::Error;
 
 /// Objects in an S3-compatible bucket, under a prefix.
@@ -53,12 +52,6 @@ pub struct S3Store {
     outage: StoreOutage,
     cache: OnceLock<StoreCache>,
     look: StoreLook,
-}
-
-/// An object as the bucket gave it.
-struct S3Object {
-    bytes: Vec<u8>,
-    tag: Option<String>,
 }
 
 impl S3Store {
@@ -110,7 +103,7 @@ impl S3Store {
         let bucket = client(builder.with_bucket_name(bucket), &variables, road, silence)
             .map_err(|cause| failure(location, cause))?;
         let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
-        let spool = spool_folder(location, &variables);
+        let spool = spool_folder(&place, &variables);
         let location = location.to_owned();
         Ok(S3Store {
             location,
@@ -188,10 +181,11 @@ impl S3Store {
     /// Asks for an object where none is, and gives the server's answer as it was.
     fn create(&self, key: &str, bytes: &[u8]) -> object_store::Result<CreateOutcome> {
         let at = self.at(key);
-        self.look.wrote(key);
         let payload = object_store::PutPayload::from(bytes.to_vec());
         let put = || self.bucket.put_opts(&at, payload.clone(), PutMode::Create.into());
-        match self.request(put) {
+        let put = self.request(put);
+        self.look.wrote(key);
+        match put {
             Ok(_) => Ok(CreateOutcome::Created),
             Err(object_store::Error::AlreadyExists { .. }) => Ok(CreateOutcome::Existed),
             Err(cause) => Err(cause),
@@ -208,11 +202,13 @@ impl S3Store {
         } else if self.size(key)?.is_some() {
             CreateOutcome::Existed
         } else {
-            self.look.wrote(key);
-            let journal = self.spool()?.join(upload::journal_name(key));
+            let journal = upload::UploadJournal::open(&self.spool()?, &self.place, key)
+                .map_err(|cause| Error::store(key, cause))?;
             let upload = upload::S3Upload { bucket: &self.bucket, at: self.at(key), file, size };
             let run = self.outage.wait_out(&self.location, || upload.run(&journal));
-            self.wait(run).map_err(|cause| cause.into_error(key))?;
+            let ran = self.wait(run);
+            self.look.wrote(key);
+            ran.map_err(|cause| cause.into_error(key))?;
             CreateOutcome::Created
         };
         fs::remove_file(file).map_err(|cause| Error::store(key, cause))?;
@@ -229,101 +225,6 @@ impl S3Store {
         }
         fs::remove_file(file).map_err(|cause| Error::store(key, cause))?;
         Ok(CreateOutcome::Created)
-    }
-
-    pub(crate) fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
-        Ok(self.wait(self.read(key, max))?.bytes)
-    }
-
-    /// Reads what was just written, and remembers it.
-    pub(super) fn get_back(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
-        let found = self.wait(self.read(key, max))?;
-        if let Some(cache) = self.cache.get() {
-            cache.add(key, found.tag.as_deref(), &found.bytes);
-            cache.write();
-        }
-        Ok(found.bytes)
-    }
-
-    pub(super) fn get_listed(&self, object: &ListedObject, max: usize) -> Result<Vec<u8>, Error> {
-        let mut given = None;
-        self.get_each(std::slice::from_ref(object), max, &mut |_, read| {
-            given = Some(read?);
-            Ok(())
-        })?;
-        given.ok_or_else(|| Error::Missing(object.key.clone()))
-    }
-
-    pub(super) fn get_seen(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
-        match self.look.object(key) {
-            Some(object) => self.get_listed(&object, max),
-            None => self.get(key, max),
-        }
-    }
-
-    pub(super) fn get_each(
-        &self,
-        objects: &[ListedObject],
-        max: usize,
-        take: &mut dyn FnMut(&ListedObject, Result<Vec<u8>, Error>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut rest = objects;
-        while !rest.is_empty() {
-            let (some, more) = rest.split_at(together(rest));
-            rest = more;
-            let known = |object| self.cache.get().and_then(|cache| cache.get(object));
-            let cached: Vec<Option<Vec<u8>>> = some.iter().map(known).collect();
-            let missing = some.iter().zip(&cached).filter(|(_, cached)| cached.is_none());
-            let missing: Vec<&ListedObject> = missing.map(|(object, _)| object).collect();
-            let mut read = self.read_all(&missing, max).into_iter();
-            for (object, cached) in some.iter().zip(cached) {
-                let bytes = match cached {
-                    Some(bytes) if bytes.len() > max => {
-                        Err(Error::TooLarge { what: object.key.clone() })
-                    }
-                    Some(bytes) => Ok(bytes),
-                    None => read.next().unwrap_or_else(|| Err(Error::Library("stream"))),
-                };
-                take(object, bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads objects, several at a time, and remembers them.
-    fn read_all(&self, objects: &[&ListedObject], max: usize) -> Vec<Result<Vec<u8>, Error>> {
-        if objects.is_empty() {
-            return Vec::new();
-        }
-        let reads = stream::iter(objects.iter().map(|object| self.read(&object.key, max)));
-        let read = self.wait(reads.buffered(MAX_STORE_REQUESTS).collect::<Vec<_>>());
-        let keep = |(object, read): (&&ListedObject, Result<S3Object, Error>)| {
-            let S3Object { bytes, tag } = read?;
-            // Another one may have come since the listing.
-            if let Some(cache) = self.cache.get().filter(|_| tag == object.tag) {
-                cache.add(&object.key, tag.as_deref(), &bytes);
-            }
-            Ok(bytes)
-        };
-        let bytes = objects.iter().zip(read).map(keep).collect();
-        if let Some(cache) = self.cache.get() {
-            cache.write();
-        }
-        bytes
-    }
-
-    async fn read(&self, key: &str, max: usize) -> Result<S3Object, Error> {
-        let at = self.at(key);
-        let found = self.outage.wait_out(&self.location, || async {
-            let found = self.bucket.get(&at).await?;
-            let tag = found.meta.e_tag.clone();
-            if found.meta.size > max as u64 {
-                return Ok(None);
-            }
-            Ok(Some(S3Object { bytes: found.bytes().await?.into(), tag }))
-        });
-        let found = found.await.map_err(|cause| read_failure(key, cause))?;
-        found.ok_or_else(|| Error::TooLarge { what: key.to_owned() })
     }
 
     pub(crate) fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
@@ -352,77 +253,11 @@ impl S3Store {
         }
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, Error> {
-        if let Some(objects) = self.look.below(prefix) {
-            return Ok(objects);
-        }
-        let objects = match ListingGroup::of(prefix).filter(|_| self.look.is_open()) {
-            Some(ListingGroup::Tail) => match self.list_tail()? {
-                Some(tail) => {
-                    self.look.keep(ListingGroup::Tail, &tail);
-                    tail.into_iter().filter(|object| object.key.starts_with(prefix)).collect()
-                }
-                None => self.list_below(prefix)?,
-            },
-            Some(group) => {
-                let objects = self.list_below(prefix)?;
-                self.look.keep(group, &objects);
-                objects
-            }
-            None => self.list_below(prefix)?,
-        };
-        if let Some(cache) = self.cache.get() {
-            cache.retain(prefix, &objects);
-        }
-        Ok(objects)
-    }
-
-    fn list_below(&self, prefix: &str) -> Result<Vec<ListedObject>, Error> {
-        let under = self.at(prefix);
-        let found = self.request(|| self.bucket.list(Some(&under)).try_collect::<Vec<_>>());
-        Ok(self.listed(found.map_err(|cause| failure(prefix, cause))?))
-    }
-
-    /// The objects behind the packs; none if there are too many for one request.
-    fn list_tail(&self) -> Result<Option<Vec<ListedObject>>, Error> {
-        if !self.look.takes_tail() {
-            return Ok(None);
-        }
-        let (under, from) = (self.at(""), self.at(TAIL_FROM));
-        let list = || {
-            let found = self.bucket.list_with_offset(Some(&under), &from);
-            found.take(MAX_TAIL_OBJECTS + 1).try_collect::<Vec<_>>()
-        };
-        let found = self.request(list).map_err(|cause| failure("", cause))?;
-        if found.len() > MAX_TAIL_OBJECTS {
-            self.look.tail_is_long();
-            return Ok(None);
-        }
-        let mut objects = self.listed(found);
-        // A server may know nothing of where a list is to begin.
-        objects.retain(|object| object.key.as_str() > TAIL_FROM);
-        Ok(Some(objects))
-    }
-
-    fn listed(&self, found: Vec<object_store::ObjectMeta>) -> Vec<ListedObject> {
-        let own = match self.prefix.as_ref() {
-            "" => String::new(),
-            prefix => format!("{prefix}/"),
-        };
-        let object = |found: object_store::ObjectMeta| {
-            let key = found.location.as_ref().strip_prefix(&own)?.to_owned();
-            let modified_ms = found.last_modified.timestamp_millis();
-            Some(ListedObject { key, size: found.size, modified_ms, tag: found.e_tag })
-        };
-        let mut objects: Vec<ListedObject> = found.into_iter().filter_map(object).collect();
-        objects.sort_by(|a, b| a.key.cmp(&b.key));
-        objects
-    }
-
     pub(crate) fn delete(&self, key: &str) -> Result<(), Error> {
-        self.look.wrote(key);
         let at = self.at(key);
-        match self.request(|| self.bucket.delete(&at)) {
+        let deleted = self.request(|| self.bucket.delete(&at));
+        self.look.wrote(key);
+        match deleted {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(cause) => Err(failure(key, cause)),
         }
@@ -459,7 +294,9 @@ impl S3Store {
     /// Gives up what nobody came back for. A bucket keeps parts, and bills them, until told.
     fn sweep(&self) {
         super::sweep(&self.spool, |file| {
-            if let Some(unfinished) = upload::S3PendingUpload::read(file) {
+            if !upload::UploadJournal::is_held(file)
+                && let Some(unfinished) = upload::S3PendingUpload::read(file)
+            {
                 // The bucket may have given it up by itself, which is as good.
                 let _ = self.wait(unfinished.abort(&self.bucket));
             }
@@ -534,25 +371,16 @@ fn is_this_machine(endpoint: &str) -> bool {
 }
 
 /// Where packs of this store wait: below the user's cache folder.
-fn spool_folder(location: &str, variables: &BTreeMap<String, String>) -> PathBuf {
+fn spool_folder(place: &str, variables: &BTreeMap<String, String>) -> PathBuf {
     let folder =
         |name: &str| variables.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let name = blake3::hash(location.as_bytes()).to_hex();
+    // Buckets of one name at two servers know nothing of each other's uploads.
+    let name = blake3::hash(place.as_bytes()).to_hex();
     let name = name.get(..16).unwrap_or_default().to_owned();
     let user = rustix::process::geteuid().as_raw();
     let shared = || std::env::temp_dir().join(format!("sealane-{user}"));
     cache.map_or_else(shared, |cache| cache.join("sealane")).join("spool").join(name)
-}
-
-/// How many objects are read together: one at least.
-fn together(objects: &[ListedObject]) -> usize {
-    let mut bytes = 0_u64;
-    let fits = |object: &&ListedObject| {
-        bytes = bytes.saturating_add(object.size);
-        bytes <= MAX_READ_AHEAD_BYTES
-    };
-    objects.iter().take_while(fits).count().max(1)
 }
 
 /// Refuses a spool in a folder that everybody may write to, where somebody else has made a part of

@@ -10,6 +10,8 @@
 //! [`super::lag`].
 
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -296,8 +296,8 @@ impl Vault {
     ) -> Result<(), Error> {
         self.owner("sign slots")?;
         self.check_writable()?;
-        self.check_not_rotating()?;
         self.store.look_anew();
+        self.check_not_rotating()?;
         // Another machine of the owner may have written one since this vault was opened.
         let there = self.newest_there()?.roster;
         let mut roster = self.roster();
