@@ -317,6 +317,14 @@ impl VaultStore {
         }
     }
 
+    /// Forgets an object that was given and is damaged: the bucket may have it whole later, under
+    /// the same tag.
+    pub(crate) fn doubt(&self, key: &str) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.doubt(key);
+        }
+    }
+
     /// Forgets what is remembered: from here on each object is read from the bucket again.
     pub(crate) fn forget(&self) {
         if let VaultStore::S3(bucket) = self {

@@ -82,6 +82,13 @@ impl StoreCache {
         }
     }
 
+    /// Drops the copy of one object.
+    pub(super) fn remove(&self, key: &str) {
+        if let Some(object) = self.known().remove(key) {
+            let _ = fs::remove_file(self.folder.join(hex(&object.hash)));
+        }
+    }
+
     /// Drops the copies of objects that a listing of `prefix` does not show any more.
     pub(super) fn retain(&self, prefix: &str, listed: &[ListedObject]) {
         let there: HashSet<&str> = listed.iter().map(|object| object.key.as_str()).collect();

@@ -135,6 +135,12 @@ impl S3Store {
         }
     }
 
+    pub(super) fn doubt(&self, key: &str) {
+        if let Some(cache) = self.cache.get() {
+            cache.remove(key);
+        }
+    }
+
     pub(super) fn forget(&self) {
         self.look.forget();
         if let Some(cache) = self.cache.get() {

@@ -213,8 +213,9 @@ impl<'a> ChainLedger<'a> {
         self.chain.problem(key, "it is no link of the chain");
     }
 
-    /// Judges the object of a number: its bytes, or why they cannot be had.
-    pub(super) fn add(&mut self, number: u64, bytes: Result<Vec<u8>, Error>) {
+    /// Judges the object of a number: its bytes, or why they cannot be had. Gives whether it is a
+    /// link.
+    pub(super) fn add(&mut self, number: u64, bytes: Result<Vec<u8>, Error>) -> bool {
         let lacks = |hash| self.taken_over.as_ref().is_some_and(|taken| taken.lacks(number, hash));
         let claims =
             bytes.as_ref().is_ok_and(|bytes| claims_vault(number, bytes, self.trust.vault));
@@ -244,7 +245,9 @@ impl<'a> ChainLedger<'a> {
                 }
             }
         };
+        let is_link = matches!(at, ChainPosition::Link(_));
         self.there.insert(number, at);
+        is_link
     }
 
     fn link(&mut self, sealed: &SealedSnapshotLink, standing: ChainStanding) -> ChainLink {

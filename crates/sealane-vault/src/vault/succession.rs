@@ -174,6 +174,7 @@ fn rotations(
                 foreign.push(SkippedItem { path: object.key, reason });
             }
             Err(error) if error.is_damage() => {
+                store.doubt(&object.key);
                 foreign.push(SkippedItem { path: object.key, reason: error.named() });
             }
             Err(error) => return Err(error),

@@ -72,6 +72,7 @@ pub(crate) fn slots(
             Ok(slot) => {
                 match roster.listed(&slot.id) {
                     Some(listed) if listed.hash != slot.hash() => {
+                        store.doubt(&key);
                         skip(&mut found.foreign, &key, "it is not what the owner signed");
                     }
                     None if roster.number > 0 => {
@@ -81,7 +82,10 @@ pub(crate) fn slots(
                 }
                 found.slots.push(slot);
             }
-            Err(error) => skip(&mut found.foreign, &key, error.named()),
+            Err(error) => {
+                store.doubt(&key);
+                skip(&mut found.foreign, &key, error.named());
+            }
         }
     }
     Ok(found)
@@ -130,7 +134,10 @@ pub(super) fn newest(
                 }
             }
             Ok(_) => {}
-            Err(error) => skip(&mut foreign, &object.key, error.named()),
+            Err(error) => {
+                store.doubt(&object.key);
+                skip(&mut foreign, &object.key, error.named());
+            }
         }
     }
     // An owner before has signed it behind the list of the one that holds now.

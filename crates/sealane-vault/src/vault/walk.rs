@@ -71,7 +71,11 @@ impl Vault {
                 match (snapshot_number(&object.key), bytes) {
                     (_, Err(Error::Missing(_))) => has_vanished = true,
                     (_, Err(error)) if !error.is_damage() => return Err(error),
-                    (Some(number), bytes) => ledger.add(number, bytes),
+                    (Some(number), bytes) => {
+                        if !ledger.add(number, bytes) {
+                            self.store.doubt(&object.key);
+                        }
+                    }
                     (None, _) => {}
                 }
                 Ok(())

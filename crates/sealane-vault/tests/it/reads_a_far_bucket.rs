@@ -102,8 +102,8 @@ fn requests_do_not_grow_with_the_snapshots() {
 fn a_copy_on_this_machine_is_never_trusted() {
     let place = Place::new();
     let (server, _) = bucket(&place, 5);
-    open(&server, &place, "state");
-    let cache = fs::read_dir(place.path("state")).unwrap().flatten();
+    open(&server, &place, "far");
+    let cache = fs::read_dir(place.path("far")).unwrap().flatten();
     let cache = cache.map(|vault| vault.path().join("objects")).find(|path| path.is_dir()).unwrap();
     let files = |cache: &Path| -> Vec<PathBuf> {
         let places = fs::read_dir(cache).unwrap().flatten();
@@ -120,7 +120,7 @@ fn a_copy_on_this_machine_is_never_trusted() {
     for damage in [&b""[..], b"something else"] {
         for file in files(&cache) {
             fs::write(file, damage).unwrap();
-            assert_eq!(numbers(&open(&server, &place, "state")), [1, 2, 3, 4, 5]);
+            assert_eq!(numbers(&open(&server, &place, "far")), [1, 2, 3, 4, 5]);
         }
     }
     // A link that the bucket damages and says nothing of is found by whoever verifies.
@@ -128,18 +128,22 @@ fn a_copy_on_this_machine_is_never_trusted() {
     let mut rotten = server.objects()[key].clone();
     *rotten.last_mut().unwrap() ^= 1;
     server.rot(key, rotten);
-    let vault = open(&server, &place, "state");
+    let vault = open(&server, &place, "far");
     assert_eq!(numbers(&vault), [1, 2, 3, 4, 5]);
     let problems = vault.verify(false).unwrap().problems;
     assert!(problems.iter().any(|found| found.path.contains("0000000002")), "{problems:?}");
+    // Once the bucket has it whole again, so have its readers.
+    assert_eq!(numbers(&open(&server, &place, "far")), [1, 3, 4, 5]);
+    server.rot(key, server.objects()[key].clone());
+    assert_eq!(numbers(&open(&server, &place, "far")), [1, 2, 3, 4, 5]);
     // One that it replaces counts at once.
     let mut objects = server.objects();
     let other = objects["some/vault/snapshots/0000000003"].clone();
     objects.insert("some/vault/snapshots/0000000004".to_owned(), other);
     server.set(objects);
     assert_eq!(
-        open(&server, &place, "state").snapshot(Some(4)).unwrap_err().info().name,
-        "MalformedObject"
+        open(&server, &place, "far").snapshot(Some(4)).unwrap_err().info().name,
+        "ObjectMalformed"
     );
 }
 
@@ -187,7 +191,7 @@ fn an_outage_is_waited_out_and_told_once() {
     server.refuse(1, 403);
     assert_eq!(patient.get("config", 3).unwrap_err().info().name, "StoreFailed");
     server.refuse(1, 404);
-    assert_eq!(patient.get("config", 3).unwrap_err().info().name, "MissingObject");
+    assert_eq!(patient.get("config", 3).unwrap_err().info().name, "ObjectMissing");
     assert_eq!(server.seen().len(), 2);
     let hasty = retrying(0);
     server.refuse(100, 503);
