@@ -82,7 +82,7 @@ impl Vault {
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
         self.owner("prune")?;
         if !options.dry_run {
-            // What goes is decided by what is there now.
+            // A listing from before may lack objects that need what would go.
             self.store().stop_looking();
             self.check_writable()?;
             self.store().check_condition()?;

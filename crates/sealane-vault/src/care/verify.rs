@@ -115,7 +115,7 @@ impl Vault {
     /// As [`Vault::verify`].
     pub fn verify_data(&self, data: VerifyData) -> Result<VerifyReport, Error> {
         self.owner("verify")?;
-        // What this machine remembers says nothing about what the store has.
+        // Copies of this machine say nothing about the objects of the store.
         self.store().stop_looking();
         self.store().forget();
         let mut report = VerifyReport::default();

@@ -98,7 +98,7 @@ impl StoreLook {
         self.state().is_long = true;
     }
 
-    /// What this store writes under a key is not in the listing that was made before.
+    /// Forgets the listing that lacks what this store has written under a key.
     pub(super) fn wrote(&self, key: &str) {
         // The objects that test a server are looked for once, before they are written.
         if key.starts_with("probe/") {

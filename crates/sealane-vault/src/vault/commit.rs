@@ -22,8 +22,8 @@ impl Vault {
         paths: Vec<Vec<u8>>,
         options: &PutOptions,
     ) -> Result<(u64, String), Error> {
-        // What is written from here on relies on what is there now. Which slots there are was seen
-        // when the vault was opened, and the list of slots tells of newer ones.
+        // The link relies on what is there now. The slots were seen when the vault was opened, and
+        // the list of slots tells of newer ones.
         self.store.look_anew_at(&["packs/", "condemned/", "snapshots/"]);
         // The owner may have removed this writer since the put began.
         self.check_writer()?;

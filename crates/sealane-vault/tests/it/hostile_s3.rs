@@ -45,7 +45,7 @@ struct Bucket {
     seen: Mutex<Vec<String>>,
     /// How many requests are still refused, and with which status.
     refusals: Mutex<(usize, u16)>,
-    /// What is given in the place of objects whose tags stay.
+    /// The bytes given in the place of objects whose tags stay.
     rotten: Mutex<BTreeMap<String, Vec<u8>>>,
     gate: Gate,
 }

@@ -147,7 +147,7 @@ fn a_copy_on_this_machine_is_never_trusted() {
     );
 }
 
-/// What others put while a handle is open is seen by whoever did not ask for one command's view.
+/// A handle that is not for one command alone sees what others put while it is open.
 #[test]
 fn a_handle_that_stays_sees_what_others_put() {
     let place = Place::new();
@@ -186,7 +186,7 @@ fn an_outage_is_waited_out_and_told_once() {
     let [said] = &said[..] else { panic!("{said:?}") };
     assert!(said.contains("s3://bucket/some/vault") && said.contains("15m"), "{said}");
     assert!(said.contains("503"), "{said}");
-    // What stays as it is, is no outage; nor is one waited out where nobody asked for that.
+    // A failure that stays is no outage; nor is one waited out where nobody asked for that.
     server.seen();
     server.refuse(1, 403);
     assert_eq!(patient.get("config", 3).unwrap_err().info().name, "StoreFailed");

@@ -103,7 +103,7 @@ fn a_link_of_a_stranger_makes_no_snapshot_an_older_one() {
     assert_eq!(place.open_afresh("then").snapshot(None).unwrap().number, 3);
 }
 
-/// Whoever laid such a link there may take it away again: it is no head that the store has to have.
+/// A stranger may take such a link away again: it is no head that the store has to have.
 #[test]
 fn a_link_of_a_stranger_is_no_head() {
     let place = Place::new();
