@@ -68,5 +68,5 @@ pub use format::snapshot::SnapshotCounts;
 pub use get::{GetOptions, GetReport, SnapshotEntries, StoredFile};
 pub use keys::{Argon2Cost, RecoveryCode, SlotKind, SlotSecret, WriterKey};
 pub use put::{PutOptions, PutProgress, PutReport, SkippedItem, measure};
-pub use store::{CreateOutcome, FolderStore, ListedObject, S3Store, VaultStore};
+pub use store::{CreateOutcome, FolderStore, ListedObject, S3Store, StoreRetry, VaultStore};
 pub use vault::{OpenOptions, RotateOptions, RotatedVault, SlotInfo, Snapshot, Vault};

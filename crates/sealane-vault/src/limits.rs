@@ -88,10 +88,33 @@ sealane_message::limits! {
     S3_PART_BYTES: u64 = 8 << 20, "bytes";
     /// Parts that are on their way to a bucket at once. Further ones wait.
     MAX_S3_PARTS_IN_FLIGHT: usize = 2, "parts";
-    /// Times that a request is sent to a bucket again. Then its error is reported.
+    /// Objects that are read from a bucket at once. Further ones wait.
+    MAX_STORE_REQUESTS: usize = 16, "requests";
+    /// Bytes of objects that are read from a bucket ahead of their reader, unless one alone has
+    /// more. Further ones wait.
+    MAX_READ_AHEAD_BYTES: u64 = 8 << 20, "bytes";
+    /// An object of a bucket that this machine remembers. A larger one is read each time.
+    MAX_CACHED_OBJECT_BYTES: usize = 1 << 20, "bytes";
+    /// All objects of one bucket that this machine remembers. Further ones are read each time.
+    MAX_CACHE_BYTES: u64 = 64 << 20, "bytes";
+    /// The list of these objects. A longer one is none.
+    MAX_CACHE_INDEX_BYTES: u64 = 32 << 20, "bytes";
+    /// How long a listing of a bucket counts within one command. Then the bucket is asked again.
+    MAX_LOOK_MS: u64 = 60_000, "milliseconds";
+    /// Objects behind the packs that are listed with one request. Of more, each kind is listed by
+    /// itself.
+    MAX_TAIL_OBJECTS: usize = 4000, "objects";
+    /// Times that a request is sent to a bucket again at once. Then the bucket is out.
     MAX_S3_RETRIES: usize = 6, "requests";
-    /// How long a request is tried again. Then its error is reported.
+    /// How long a request is sent again at once. Then the bucket is out.
     MAX_S3_RETRY_MS: u64 = 60_000, "milliseconds";
+    /// How long a bucket that is out is waited for, unless the user says otherwise. Then the error
+    /// is reported.
+    MAX_OUTAGE_MS: u64 = 15 * 60 * 1000, "milliseconds";
+    /// The first wait for a bucket that is out; each further one is twice as long.
+    OUTAGE_WAIT_MS: u64 = 500, "milliseconds";
+    /// The longest of these waits.
+    MAX_OUTAGE_WAIT_MS: u64 = 15_000, "milliseconds";
     /// How long it may take to reach a bucket. Then the request has failed.
     MAX_S3_CONNECT_MS: u64 = 10_000, "milliseconds";
     /// How long a bucket may be silent, from the first byte that it is sent. Then the request has
@@ -101,6 +124,8 @@ sealane_message::limits! {
     MAX_UPLOAD_JOURNAL_BYTES: u64 = 1 << 20, "bytes";
     /// How long an unfinished upload or pack waits to be continued. Then it is given up.
     MAX_SPOOL_AGE_MS: u64 = 24 * 3600 * 1000, "milliseconds";
+    /// The object that condemns a pack.
+    MAX_MARK_BYTES: usize = 256, "bytes";
     /// How long a pack is condemned before a prune removes it. It is longer than any put takes
     /// between the marks and its snapshot.
     PRUNE_GRACE_HOURS: u64 = 24, "hours";

@@ -3,21 +3,25 @@
 //! Keys are relative paths with `/`. An object is created if its key is free and is never changed,
 //! so that a call that is repeated after a crash does no harm.
 
+mod cache;
 mod folder;
+mod look;
+mod outage;
 mod s3;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::format::pack::ObjectHash;
 use crate::keys::random;
-use crate::limits::MAX_SPOOL_AGE_MS;
+use crate::limits::{MAX_SPOOL_AGE_MS, MAX_STORE_REQUESTS, S3_SINGLE_PUT_BYTES};
 use crate::wire::hex;
 
 pub use folder::FolderStore;
 pub(crate) use folder::create_from;
+pub use outage::StoreRetry;
 pub use s3::S3Store;
 
 use crate::Error;
@@ -34,6 +38,8 @@ pub struct ListedObject {
     pub size: u64,
     /// When the store says it was written: milliseconds since 1970-01-01 UTC.
     pub modified_ms: i64,
+    /// Another one for other bytes, where a store says so: the entity tag of a bucket.
+    pub tag: Option<String>,
 }
 
 /// The outcome of a conditional creation.
@@ -65,13 +71,22 @@ pub enum VaultStore {
 }
 
 impl VaultStore {
-    /// The store at a folder's path, or at `s3://bucket/prefix`.
+    /// The store at a folder's path, or at `s3://bucket/prefix`. Outages of a bucket are waited
+    /// out, and nobody is told.
     ///
     /// # Errors
     /// [`Error::Store`] when it cannot be reached. That there is a vault in it is not checked.
     pub fn open(location: &str) -> Result<VaultStore, Error> {
+        VaultStore::open_with(location, StoreRetry::default())
+    }
+
+    /// The same with outages waited out as `retry` says.
+    ///
+    /// # Errors
+    /// As [`VaultStore::open`].
+    pub fn open_with(location: &str, retry: StoreRetry) -> Result<VaultStore, Error> {
         if location.starts_with("s3://") {
-            return Ok(VaultStore::S3(Box::new(S3Store::new(location)?)));
+            return Ok(VaultStore::S3(Box::new(S3Store::new(location)?.retrying(retry))));
         }
         Ok(VaultStore::Folder(FolderStore::new(Path::new(location))))
     }
@@ -117,7 +132,11 @@ impl VaultStore {
         if self.put(key, bytes)? == CreateOutcome::Existed {
             return Ok(CreateOutcome::Existed);
         }
-        match self.get(key, bytes.len()) {
+        let found = match self {
+            VaultStore::Folder(folder) => folder.get(key, bytes.len()),
+            VaultStore::S3(bucket) => bucket.get_back(key, bytes.len()),
+        };
+        match found {
             Ok(found) if found == bytes => Ok(CreateOutcome::Created),
             Ok(_) | Err(Error::TooLarge { .. }) => Err(Error::Overwrites(self.location())),
             Err(Error::Missing(key)) => Err(Error::Forgot(key)),
@@ -161,6 +180,13 @@ impl VaultStore {
         file: &Path,
         hash: &ObjectHash,
     ) -> Result<CreateOutcome, Error> {
+        let size = fs::metadata(file).map_err(|cause| Error::store(key, cause))?.len();
+        if let VaultStore::S3(bucket) = self
+            && size <= S3_SINGLE_PUT_BYTES
+        {
+            // The condition of the one request tells whether something is there.
+            return bucket.put_hashed(key, file);
+        }
         if self.size(key)?.is_some() && !self.has(key, hash)? {
             self.delete(key)?;
         }
@@ -220,6 +246,154 @@ impl VaultStore {
         }
     }
 
+    /// An object that was listed, of at most `max` bytes: from the cache if this machine has read
+    /// it before.
+    ///
+    /// # Errors
+    /// As [`VaultStore::get`].
+    pub(crate) fn get_listed(&self, object: &ListedObject, max: usize) -> Result<Vec<u8>, Error> {
+        match self {
+            VaultStore::Folder(folder) => folder.get(&object.key, max),
+            VaultStore::S3(bucket) => bucket.get_listed(object, max),
+        }
+    }
+
+    /// An object by its key: as [`VaultStore::get_listed`] if the look that lasts has listed it.
+    ///
+    /// # Errors
+    /// As [`VaultStore::get`].
+    pub(crate) fn get_seen(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
+        match self {
+            VaultStore::Folder(folder) => folder.get(key, max),
+            VaultStore::S3(bucket) => bucket.get_seen(key, max),
+        }
+    }
+
+    /// Gives listed objects to `take` in their order, each as [`VaultStore::get_listed`] would.
+    /// From a bucket several are read at a time.
+    ///
+    /// # Errors
+    /// The first of `take`.
+    pub(crate) fn get_each(
+        &self,
+        objects: &[ListedObject],
+        max: usize,
+        take: &mut dyn FnMut(&ListedObject, Result<Vec<u8>, Error>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match self {
+            VaultStore::Folder(folder) => {
+                objects.iter().try_for_each(|object| take(object, folder.get(&object.key, max)))
+            }
+            VaultStore::S3(bucket) => bucket.get_each(objects, max, take),
+        }
+    }
+
+    /// How many objects are read at a time: a disk has nothing from more than one.
+    pub(crate) fn requests_at_once(&self) -> usize {
+        match self {
+            VaultStore::Folder(_) => 1,
+            VaultStore::S3(_) => MAX_STORE_REQUESTS,
+        }
+    }
+
+    /// Does `work` for each item, and gives the outcomes in their order. Where each waits for a
+    /// bucket, several are under way at a time.
+    pub(crate) fn for_each<I: Sync, T: Send>(
+        &self,
+        items: &[I],
+        work: impl Fn(&I) -> T + Sync,
+    ) -> Vec<T> {
+        if self.requests_at_once() == 1 {
+            return items.iter().map(work).collect();
+        }
+        let mut outcomes = Vec::with_capacity(items.len());
+        for some in items.chunks(self.requests_at_once()) {
+            let work = &work;
+            outcomes.extend(std::thread::scope(|scope| {
+                let under_way: Vec<_> =
+                    some.iter().map(|item| scope.spawn(move || work(item))).collect();
+                let join = |one: std::thread::ScopedJoinHandle<'_, T>| {
+                    one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                under_way.into_iter().map(join).collect::<Vec<_>>()
+            }));
+        }
+        outcomes
+    }
+
+    /// Remembers small objects of a bucket in `folder`, which is this machine's alone. What is
+    /// found there is checked before it is used.
+    pub(crate) fn remember_in(&self, folder: &Path) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.remember_in(folder);
+        }
+    }
+
+    /// Forgets an object that was given and is damaged: the bucket may have it whole later, under
+    /// the same tag.
+    pub(crate) fn doubt(&self, key: &str) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.doubt(key);
+        }
+    }
+
+    /// Forgets what is remembered: from here on each object is read from the bucket again.
+    pub(crate) fn forget(&self) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.forget();
+        }
+    }
+
+    /// A look that lasts as long as the guard.
+    pub(crate) fn look(&self) -> StoreLookGuard<'_> {
+        self.begin_look();
+        StoreLookGuard { store: self }
+    }
+
+    /// Begins a look at a bucket: until it ends, a listing that was made counts for all that ask
+    /// for the same, unless this store writes there.
+    pub(crate) fn begin_look(&self) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.look().begin();
+        }
+    }
+
+    /// Ends the look that began last.
+    pub(crate) fn end_look(&self) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.look().end();
+        }
+    }
+
+    /// Lists the objects below these prefixes anew from here on, also within a look.
+    pub(crate) fn look_anew_at(&self, prefixes: &[&str]) {
+        if let VaultStore::S3(bucket) = self {
+            prefixes.iter().for_each(|prefix| bucket.look().wrote(prefix));
+        }
+    }
+
+    /// Lists everything anew from here on, also within a look.
+    pub(crate) fn look_anew(&self) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.look().forget();
+        }
+    }
+
+    /// Ends all looks: what removes objects goes by no older listing.
+    pub(crate) fn stop_looking(&self) {
+        if let VaultStore::S3(bucket) = self {
+            bucket.look().stop();
+        }
+    }
+
+    /// Whether an object is there, as the look that lasts knows it; none if it does not.
+    pub(crate) fn is_listed(&self, key: &str) -> Option<bool> {
+        match self {
+            VaultStore::Folder(_) => None,
+            VaultStore::S3(bucket) => bucket.look().has(key),
+        }
+    }
+
     /// Fills `out` from `offset` of an object.
     ///
     /// # Errors
@@ -262,6 +436,17 @@ impl VaultStore {
             VaultStore::Folder(folder) => folder.delete(key),
             VaultStore::S3(bucket) => bucket.delete(key),
         }
+    }
+}
+
+/// A look at a store that lasts as long as this.
+pub(crate) struct StoreLookGuard<'a> {
+    store: &'a VaultStore,
+}
+
+impl Drop for StoreLookGuard<'_> {
+    fn drop(&mut self) {
+        self.store.end_look();
     }
 }
 

@@ -4,6 +4,7 @@ mod chain;
 mod commit;
 mod keys;
 mod lag;
+mod ledger;
 mod pin;
 mod rotate;
 mod succession;
@@ -40,7 +41,7 @@ pub use chain::Snapshot;
 pub(crate) use commit::host;
 pub use keys::SlotInfo;
 use lag::StoreLag;
-use pin::{PinAnchor, VaultPin};
+use pin::{PinAnchor, VaultPin, place_name};
 pub use rotate::{RotateOptions, RotatedVault};
 use succession::{OwnerSuccession, VaultTrust, first_owner, mend_rotations, owner_of};
 pub(crate) use sync::hash_of;
@@ -67,6 +68,9 @@ pub struct OpenOptions {
     pub accept_rollback: Option<String>,
     /// Makes a vault even where another one was: [`Vault::init`] refuses such a place otherwise.
     pub replace: bool,
+    /// The handle serves one command alone. Listings of a bucket then count from the opening on,
+    /// for no longer than a minute, until the command writes or removes something there.
+    pub one_command: bool,
 }
 
 /// A vault, unlocked.
@@ -157,6 +161,7 @@ impl Vault {
         secret: &SlotSecret<'_>,
         options: &OpenOptions,
     ) -> Result<Vault, Error> {
+        store.begin_look();
         let config = match read_config(&store) {
             Ok(config) => config,
             Err(error) if options.objects_alone => {
@@ -168,6 +173,7 @@ impl Vault {
             None
         } else {
             let state = state_folder(options.state.as_deref(), &config.vault)?;
+            store.remember_in(&state.join("objects").join(hex(&place_name(&store))));
             Vault::remembered_roster(Some(&state))
         };
         let read = || OwnerSuccession::read(&store, &config, remembered.as_deref());
@@ -200,6 +206,9 @@ impl Vault {
         vault.check_head(options)?;
         if !options.objects_alone {
             vault.sign_slots_once()?;
+        }
+        if !options.one_command {
+            vault.store.end_look();
         }
         Ok(vault)
     }

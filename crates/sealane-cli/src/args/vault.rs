@@ -69,6 +69,10 @@ pub struct VaultArgs {
     /// Send no more than so many bytes a second to a bucket: 500KiB, or 2MiB
     #[arg(long, global = true, value_name = "RATE", value_parser = times::bytes)]
     pub limit_upload: Option<u64>,
+    /// How long to wait for a bucket that does not answer; 0s gives up with the first few tries
+    #[arg(long, global = true, value_name = "TIME", value_parser = times::duration)]
+    #[arg(default_value = "15m")]
+    pub retry: Duration,
     /// The verb
     #[command(subcommand)]
     pub verb: VaultVerb,

@@ -1,10 +1,11 @@
 //! Which vault, and what opens it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sealane_vault::{
-    Error, OpenOptions, RecoveryCode, RotateOptions, RotatedVault, SlotSecret, Vault, VaultStore,
-    WriterKey,
+    Error, OpenOptions, RecoveryCode, RotateOptions, RotatedVault, SlotSecret, StoreRetry, Vault,
+    VaultStore, WriterKey,
 };
 
 use super::secret_line;
@@ -21,6 +22,7 @@ pub(crate) struct VaultAccess {
     recovery_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
     limit_upload: Option<u64>,
+    retry: Duration,
     pub(super) options: OpenOptions,
 }
 
@@ -34,11 +36,13 @@ impl VaultAccess {
             recovery_file: args.recovery_file.clone(),
             key_file: args.key_file.clone(),
             limit_upload: args.limit_upload,
+            retry: args.retry,
             options: OpenOptions {
                 state: args.state.clone(),
                 expect_head: args.expect_head.clone(),
                 expect: args.expect.clone(),
                 accept_rollback: args.accept_rollback.clone(),
+                one_command: true,
                 ..OpenOptions::default()
             },
         })
@@ -53,7 +57,9 @@ impl VaultAccess {
     }
 
     pub(super) fn store(&self) -> Result<VaultStore, CliFailure> {
-        let store = VaultStore::open(&self.vault)?;
+        let retry = StoreRetry::within(self.retry);
+        let retry = retry.telling(|text| eprintln!("sealane: {text}"));
+        let store = VaultStore::open_with(&self.vault, retry)?;
         let unbound = "--limit-upload bounds what a bucket is sent: a folder is sent nothing";
         match self.limit_upload {
             Some(0) => Err(CliFailure::Usage("--limit-upload of 0 sends nothing at all")),

@@ -42,7 +42,7 @@ fn a_bucket_that_fails_within_a_put_loses_nothing() {
         true => Answer::Status(500),
         false => Answer::Pass,
     });
-    vault.fails(&["put", "source"], "SL-VAULT-01");
+    vault.fails(&["put", "source", "--retry", "0s"], "SL-VAULT-01");
     proxy.rule(|_| Answer::Pass);
     vault.succeeds(&["verify", "--read-data"]);
     vault.succeeds(&["put", "source"]);

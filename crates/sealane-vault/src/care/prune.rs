@@ -14,7 +14,7 @@ use crate::format::index::read_index;
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::snapshot_key;
 use crate::get::{ChunkReader, roots};
-use crate::limits::{MAX_INDEX_BYTES, PRUNE_GRACE_HOURS};
+use crate::limits::{MAX_INDEX_BYTES, MAX_MARK_BYTES, PRUNE_GRACE_HOURS};
 use crate::listing::listing_key;
 use crate::put::{IdHash, SkippedItem, now_ns, repack};
 use crate::vault::{ChainHead, LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
@@ -82,6 +82,8 @@ impl Vault {
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
         self.owner("prune")?;
         if !options.dry_run {
+            // A listing from before may lack objects that need what would go.
+            self.store().stop_looking();
             self.check_writable()?;
             self.store().check_condition()?;
         }
@@ -255,16 +257,18 @@ impl Vault {
 
     pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
         let mut packs = Vec::new();
-        for (hash, size) in self.pack_objects()? {
-            match self.read_pack(&hash, size) {
-                Ok(pack) => packs.push(pack),
-                // The content of this pack is unknown. So the pack stays.
-                Err(error) if error.is_damage() => {
-                    self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
-                }
-                Err(error) => return Err(error),
+        self.read_trailers(self.pack_objects()?, &mut |hash, pack| match pack {
+            Ok(pack) => {
+                packs.push(pack);
+                Ok(())
             }
-        }
+            // The content of this pack is unknown. So the pack stays.
+            Err(error) if error.is_damage() => {
+                self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        })?;
         Ok(packs)
     }
 
@@ -287,28 +291,31 @@ impl Vault {
         let grace = Duration::from_secs(3600 * PRUNE_GRACE_HOURS).as_nanos();
         let grace = if at_once { 0 } else { i64::try_from(grace).unwrap_or(i64::MAX) };
         let mut marks = HashMap::new();
-        for object in self.store().list("condemned/")? {
-            let Some(hash) = hash_of(&object) else { continue };
-            match self.read_mark(&object.key) {
-                Ok(since) => {
-                    marks.insert(hash, since);
-                }
+        let mut objects = self.store().list("condemned/")?;
+        objects.retain(|object| hash_of(object).is_some());
+        self.store().get_each(&objects, MAX_MARK_BYTES, &mut |object, bytes| {
+            match bytes.and_then(|bytes| self.parse_mark(&object.key, &bytes)) {
+                Ok(since) => marks.extend(hash_of(object).map(|hash| (hash, since))),
                 Err(error) if error.is_damage() => {
-                    self.warn([SkippedItem { path: object.key, reason: error.named() }]);
+                    self.warn([SkippedItem { path: object.key.clone(), reason: error.named() }]);
                 }
                 Err(error) => return Err(error),
             }
-        }
+            Ok(())
+        })?;
         Ok(PackMarks { since: marks, grace, now: now_ns() })
     }
 
     /// Since when a pack is condemned, if the owner says so.
     pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
-        let bytes = self.store().get(key, 256)?;
-        let mut reader = VaultFieldReader::new("a mark", &bytes);
+        self.parse_mark(key, &self.store().get(key, MAX_MARK_BYTES)?)
+    }
+
+    fn parse_mark(&self, key: &str, bytes: &[u8]) -> Result<i64, Error> {
+        let mut reader = VaultFieldReader::new("a mark", bytes);
         let header =
             ObjectHeader::read(&mut reader, key, ObjectKind::Condemned, Some(self.vault_id()))?;
-        self.verify_owners(&header, key, &bytes)?;
+        self.verify_owners(&header, key, bytes)?;
         reader.i64()
     }
 

@@ -89,8 +89,8 @@ impl Vault {
     fn read_packs(&self, failed: &mut Vec<SkippedItem>) -> Result<RecoveredPacks, Error> {
         let manifest = ChunkManifest::temporary()?;
         let (mut pages, mut of_writers) = (Vec::new(), false);
-        for (hash, size) in self.pack_objects()? {
-            match self.read_pack(&hash, size) {
+        self.read_trailers(self.pack_objects()?, &mut |hash, pack| {
+            match pack {
                 Ok(pack) => {
                     let origin = self.origin(&pack);
                     of_writers |= origin != PackOrigin::Owner;
@@ -102,7 +102,8 @@ impl Vault {
                 Err(error @ Error::Store { .. }) => return Err(error),
                 Err(error) => name(failed, &pack_key(&hash), &error),
             }
-        }
+            Ok(())
+        })?;
         Ok(RecoveredPacks { manifest, pages, of_writers })
     }
 

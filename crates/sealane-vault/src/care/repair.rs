@@ -41,6 +41,7 @@ impl Vault {
     /// [`RepairReport::lost`].
     pub fn repair(&self, sources: &[PathBuf], options: &PutOptions) -> Result<RepairReport, Error> {
         self.owner("repair")?;
+        self.store().stop_looking();
         self.check_writable()?;
         self.store().check_condition()?;
         let mut mended = Vec::new();

@@ -115,6 +115,9 @@ impl Vault {
     /// As [`Vault::verify`].
     pub fn verify_data(&self, data: VerifyData) -> Result<VerifyReport, Error> {
         self.owner("verify")?;
+        // Copies of this machine say nothing about the objects of the store.
+        self.store().stop_looking();
+        self.store().forget();
         let mut report = VerifyReport::default();
         self.verify_signed(&mut report)?;
         let manifest = ChunkManifest::temporary()?;
@@ -181,8 +184,8 @@ impl Vault {
         report: &mut VerifyReport,
     ) -> Result<Vec<PackRecord>, Error> {
         let mut packs = Vec::new();
-        for (hash, size) in self.pack_objects()? {
-            match self.read_pack(&hash, size) {
+        self.read_trailers(self.pack_objects()?, &mut |hash, pack| {
+            match pack {
                 Ok(pack) => {
                     manifest.add_pack(&pack, self.origin(&pack))?;
                     packs.push(pack);
@@ -196,7 +199,8 @@ impl Vault {
                 }
                 Err(error) => return Err(error),
             }
-        }
+            Ok(())
+        })?;
         Ok(packs)
     }
 

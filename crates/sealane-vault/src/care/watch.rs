@@ -37,6 +37,7 @@ impl<'a> ChainWatch<'a> {
     }
 
     fn look(&self) -> Result<bool, Error> {
+        self.vault.store().look_anew();
         let known = &self.ledger.chain;
         let chain = match self.vault.walk(known.head) {
             Ok(chain) => chain,

@@ -80,46 +80,67 @@ pub(crate) fn seal_trailer(
     Ok(out)
 }
 
-/// Reads a pack's header and trailer from the store, with ranges only.
-pub(crate) fn read_pack(
-    store: &VaultStore,
-    hash: &ObjectHash,
+/// A pack's header, and its trailer as it was sealed.
+pub(crate) struct PackEnds {
+    hash: ObjectHash,
     size: u64,
-    vault: &VaultId,
-    open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<VaultSealingKeys>, Error>,
-) -> Result<PackRecord, Error> {
-    let key = pack_key(hash);
-    if size > MAX_PACK_BYTES {
-        return Err(Error::TooLarge { what: key });
-    }
-    let front = usize::try_from(size).unwrap_or(usize::MAX).min(2048);
-    let mut head = vec![0; front];
-    store.get_range(&key, 0, &mut head)?;
-    let mut reader = VaultFieldReader::new("a pack", &head);
-    let header = ObjectHeader::read(&mut reader, &key, ObjectKind::Pack, Some(vault))?;
-    let header_bytes = head.get(..front - reader.left()).unwrap_or_default().to_vec();
+    header: ObjectHeader,
+    header_bytes: Vec<u8>,
+    /// Where the trailer begins.
+    offset: u64,
+    record: Vec<u8>,
+}
 
-    let mut footer = [0; FOOTER_BYTES];
-    let at = size.checked_sub(FOOTER_BYTES as u64).ok_or(Error::Truncated(key.clone()))?;
-    store.get_range(&key, at, &mut footer)?;
-    let mut reader = VaultFieldReader::new("a pack", &footer);
-    let length = u64::from(reader.u32()?);
-    if reader.array()? != *MAGIC {
-        return Err(Error::Truncated(key));
+impl PackEnds {
+    /// Reads both from the store, with ranges only.
+    pub(crate) fn read(
+        store: &VaultStore,
+        hash: &ObjectHash,
+        size: u64,
+        vault: &VaultId,
+    ) -> Result<PackEnds, Error> {
+        let key = pack_key(hash);
+        if size > MAX_PACK_BYTES {
+            return Err(Error::TooLarge { what: key });
+        }
+        let front = usize::try_from(size).unwrap_or(usize::MAX).min(2048);
+        let mut head = vec![0; front];
+        store.get_range(&key, 0, &mut head)?;
+        let mut reader = VaultFieldReader::new("a pack", &head);
+        let header = ObjectHeader::read(&mut reader, &key, ObjectKind::Pack, Some(vault))?;
+        let header_bytes = head.get(..front - reader.left()).unwrap_or_default().to_vec();
+
+        let mut footer = [0; FOOTER_BYTES];
+        let at = size.checked_sub(FOOTER_BYTES as u64).ok_or(Error::Truncated(key.clone()))?;
+        store.get_range(&key, at, &mut footer)?;
+        let mut reader = VaultFieldReader::new("a pack", &footer);
+        let length = u64::from(reader.u32()?);
+        if reader.array()? != *MAGIC {
+            return Err(Error::Truncated(key));
+        }
+        let offset = at.checked_sub(length).filter(|&offset| offset >= header_bytes.len() as u64);
+        let offset = offset.filter(|_| length <= MAX_TRAILER_BYTES as u64);
+        let offset = offset.ok_or(Error::Malformed { what: "a pack" })?;
+        let mut record = vec![0; usize::try_from(length).unwrap_or(0)];
+        store.get_range(&key, offset, &mut record)?;
+        Ok(PackEnds { hash: *hash, size, header, header_bytes, offset, record })
     }
-    let offset = at.checked_sub(length).filter(|&offset| offset >= header_bytes.len() as u64);
-    let offset = offset.filter(|_| length <= MAX_TRAILER_BYTES as u64);
-    let offset = offset.ok_or(Error::Malformed { what: "a pack" })?;
-    let mut record = vec![0; usize::try_from(length).unwrap_or(0)];
-    store.get_range(&key, offset, &mut record)?;
-    let associated = [header_bytes.as_slice(), &offset.to_le_bytes()].concat();
-    let trailer = open(&header)?.open_record(&key, &associated, &record)?;
-    // Both together would be the most that a hostile pack costs.
-    drop(record);
-    let chunks = read_trailer(&trailer)?;
-    let sealed: u64 = chunks.iter().map(|chunk| u64::from(chunk.sealed_bytes)).sum();
-    if header_bytes.len() as u64 + sealed != offset {
-        return Err(Error::Malformed { what: "a pack" });
+
+    /// Opens the trailer with the keys that `open` has for the header.
+    pub(crate) fn open(
+        self,
+        open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<VaultSealingKeys>, Error>,
+    ) -> Result<PackRecord, Error> {
+        let PackEnds { hash, size, header, header_bytes, offset, record } = self;
+        let associated = [header_bytes.as_slice(), &offset.to_le_bytes()].concat();
+        let trailer = open(&header)?.open_record(&pack_key(&hash), &associated, &record)?;
+        // Both together would be the most that a hostile pack costs.
+        drop(record);
+        let chunks = read_trailer(&trailer)?;
+        let sealed: u64 = chunks.iter().map(|chunk| u64::from(chunk.sealed_bytes)).sum();
+        if header_bytes.len() as u64 + sealed != offset {
+            return Err(Error::Malformed { what: "a pack" });
+        }
+        Ok(PackRecord { hash, size, header: header_bytes, chunks })
     }
-    Ok(PackRecord { hash: *hash, size, header: header_bytes, chunks })
 }

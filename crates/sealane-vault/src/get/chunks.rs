@@ -156,6 +156,7 @@ impl<'a> ChunkReader<'a> {
     /// Where much is lost, that would ask for a list of all packs for each chunk: after some looks
     /// in vain only a pack that has gone since is a reason for another.
     pub(crate) fn look_again(&mut self) -> Result<bool, Error> {
+        self.vault.store().look_anew();
         let remembered = std::ptr::eq(self.manifest, self.vault.manifest());
         let changed = match remembered && self.vault.state().is_ok() {
             true => self.vault.sync()?,
@@ -167,6 +168,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Why a chunk that the store does not have either cannot be read.
     fn why(&self, failed: Error) -> Result<Error, Error> {
+        self.vault.store().look_anew();
         let chain = self.vault.walk(None)?;
         if chain.rotated {
             return Ok(Error::Rotated);

@@ -44,7 +44,7 @@ const READ: OFlags =
 /// A place in a file system, whatever it is, only to look at.
 pub(super) const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The folder that a restore has made or found. A name may lead to another one later.
+/// The folder or file that a restore has made or found. A name may lead to another one later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RestoredInode {
     device: u64,
@@ -237,7 +237,8 @@ impl RestoreTarget {
         let name = name.to_owned();
         let (folder, left) = self.parent(&draft.path)?;
         let found = statat(folder, left, AtFlags::SYMLINK_NOFOLLOW);
-        if found.map_err(|errno| failed(path, errno))?.st_ino != draft.inode {
+        let found = found.map_err(|errno| failed(path, errno))?;
+        if RestoredInode::of(&found) != draft.inode {
             return Err(exchanged(path));
         }
         let (whole, draft) = (draft.inode, left);
@@ -253,7 +254,7 @@ impl RestoreTarget {
         published.map_err(|errno| failed(path, errno))?;
         let found = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW);
         let found = found.map_err(|errno| failed(path, errno))?;
-        if found.st_ino == whole { Ok(()) } else { Err(exchanged(path)) }
+        if RestoredInode::of(&found) == whole { Ok(()) } else { Err(exchanged(path)) }
     }
 
     pub(super) fn remove(&mut self, path: &[u8]) -> Result<(), Error> {
@@ -356,12 +357,12 @@ fn random_draft_of(path: &[u8]) -> Result<Vec<u8>, Error> {
 pub(super) struct FileDraft {
     pub(super) file: File,
     path: Vec<u8>,
-    inode: u64,
+    inode: RestoredInode,
 }
 
 impl FileDraft {
     fn new(file: File, path: Vec<u8>) -> Result<FileDraft, Errno> {
-        let inode = fstat(&file)?.st_ino;
+        let inode = RestoredInode::of(&fstat(&file)?);
         Ok(FileDraft { file, path, inode })
     }
 }
@@ -429,6 +430,15 @@ mod tests {
         draft.file.write_all(b"kept").unwrap();
         target.publish(b"in/file", &draft, false).unwrap();
         assert_eq!(fs::read(&below).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn a_file_of_another_device_is_not_the_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut target = RestoreTarget::open(folder.path()).unwrap();
+        let mut draft = target.draft(b"draft", 9).unwrap();
+        draft.inode.device += 1;
+        assert!(target.publish(b"draft", &draft, false).is_err());
     }
 
     /// The name of a draft can be known, and what lies there be somebody's who waits for it.

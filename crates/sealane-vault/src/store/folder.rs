@@ -190,7 +190,8 @@ impl FolderStore {
                 }
             } else {
                 let modified_ms = found.mtime() * 1000 + found.mtime_nsec() / 1_000_000;
-                objects.push(ListedObject { key, size: found.size(), modified_ms });
+                let size = found.size();
+                objects.push(ListedObject { key, size, modified_ms, tag: None });
             }
         }
         Ok(())

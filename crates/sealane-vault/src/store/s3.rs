@@ -4,6 +4,7 @@ mod dial;
 mod http;
 mod limit;
 mod probe;
+mod read;
 mod upload;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,6 @@ use std::time::Duration;
 use crate::limits::{
     MAX_S3_CONNECT_MS, MAX_S3_RETRIES, MAX_S3_RETRY_MS, MAX_S3_SILENCE_MS, S3_SINGLE_PUT_BYTES,
 };
-use futures_util::TryStreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path as Location;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
@@ -26,7 +26,10 @@ use tokio::runtime::{Handle, Runtime};
 use self::dial::S3DialConfig;
 use self::http::S3Connector;
 use self::limit::UploadLimit;
-use super::{CreateOutcome, ListedObject};
+use super::CreateOutcome;
+use super::cache::StoreCache;
+use super::look::StoreLook;
+use super::outage::{StoreOutage, StoreRetry};
 use crate::Error;
 
 /// Objects in an S3-compatible bucket, under a prefix.
@@ -49,6 +52,9 @@ pub struct S3Store {
     /// Set once the server has shown that it creates an object only where none is.
     asked: OnceLock<()>,
     limit: Arc<UploadLimit>,
+    outage: StoreOutage,
+    cache: OnceLock<StoreCache>,
+    look: StoreLook,
 }
 
 impl S3Store {
@@ -102,15 +108,59 @@ impl S3Store {
         let bucket = client(builder.with_bucket_name(bucket), &variables, connector, silence)
             .map_err(|cause| failure(location, cause))?;
         let runtime = runtime().map_err(|cause| Error::store(location, cause))?;
-        let spool = spool_folder(location, &variables);
+        let spool = spool_folder(&place, &variables);
         let location = location.to_owned();
-        let (swept, asked) = (OnceLock::new(), OnceLock::new());
-        Ok(S3Store { location, place, bucket, prefix, runtime, spool, swept, asked, limit })
+        Ok(S3Store {
+            location,
+            place,
+            bucket,
+            prefix,
+            runtime,
+            spool,
+            swept: OnceLock::new(),
+            asked: OnceLock::new(),
+            outage: StoreOutage::new(StoreRetry::within(Duration::ZERO)),
+            cache: OnceLock::new(),
+            look: StoreLook::default(),
+            limit,
+        })
     }
 
     /// Sends no more than so many bytes a second from now on; 0 is no bound.
     pub(crate) fn limit_upload(&self, bytes_per_second: u64) {
         self.limit.set(bytes_per_second);
+    }
+
+    /// The same with outages waited out. Without this a request fails with its last retry.
+    #[must_use]
+    pub fn retrying(self, retry: StoreRetry) -> S3Store {
+        S3Store { outage: StoreOutage::new(retry), ..self }
+    }
+
+    pub(super) fn remember_in(&self, folder: &Path) {
+        // Without the folder each object is read each time.
+        if self.cache.get().is_none()
+            && let Ok(cache) = StoreCache::open(folder)
+        {
+            self.cache.get_or_init(|| cache);
+        }
+    }
+
+    pub(super) fn doubt(&self, key: &str) {
+        if let Some(cache) = self.cache.get() {
+            cache.remove(key);
+        }
+    }
+
+    pub(super) fn forget(&self) {
+        self.look.forget();
+        if let Some(cache) = self.cache.get() {
+            cache.clear();
+        }
+    }
+
+    pub(super) fn look(&self) -> &StoreLook {
+        &self.look
     }
 
     pub(crate) fn location(&self) -> &str {
@@ -148,8 +198,11 @@ impl S3Store {
     /// Asks for an object where none is, and gives the server's answer as it was.
     fn create(&self, key: &str, bytes: &[u8]) -> object_store::Result<CreateOutcome> {
         let at = self.at(key);
-        let payload = bytes.to_vec().into();
-        match self.wait(self.bucket.put_opts(&at, payload, PutMode::Create.into())) {
+        let payload = object_store::PutPayload::from(bytes.to_vec());
+        let put = || self.bucket.put_opts(&at, payload.clone(), PutMode::Create.into());
+        let put = self.request(put);
+        self.look.wrote(key);
+        match put {
             Ok(_) => Ok(CreateOutcome::Created),
             Err(object_store::Error::AlreadyExists { .. }) => Ok(CreateOutcome::Existed),
             Err(cause) => Err(cause),
@@ -166,25 +219,29 @@ impl S3Store {
         } else if self.size(key)?.is_some() {
             CreateOutcome::Existed
         } else {
-            let journal = self.spool()?.join(upload::journal_name(key));
+            let journal = upload::UploadJournal::open(&self.spool()?, &self.place, key)
+                .map_err(|cause| Error::store(key, cause))?;
             let upload = upload::S3Upload { bucket: &self.bucket, at: self.at(key), file, size };
-            self.wait(upload.run(&journal)).map_err(|cause| cause.into_error(key))?;
+            let run = self.outage.wait_out(&self.location, || upload.run(&journal));
+            let ran = self.wait(run);
+            self.look.wrote(key);
+            ran.map_err(|cause| cause.into_error(key))?;
             CreateOutcome::Created
         };
         fs::remove_file(file).map_err(|cause| Error::store(key, cause))?;
         Ok(outcome)
     }
 
-    pub(crate) fn get(&self, key: &str, max: usize) -> Result<Vec<u8>, Error> {
-        let at = self.at(key);
-        self.wait(async {
-            let found = self.bucket.get(&at).await.map_err(|cause| read_failure(key, cause))?;
-            if found.meta.size > max as u64 {
-                return Err(Error::TooLarge { what: key.to_owned() });
-            }
-            let bytes = found.bytes().await.map_err(|cause| read_failure(key, cause))?;
-            Ok(bytes.into())
-        })
+    /// Creates an object of one request that is named by the hash of its bytes. Other bytes under
+    /// that name are damaged, and are replaced.
+    pub(super) fn put_hashed(&self, key: &str, file: &Path) -> Result<CreateOutcome, Error> {
+        let bytes = fs::read(file).map_err(|cause| Error::store(key, cause))?;
+        if self.put(key, &bytes)? == CreateOutcome::Existed {
+            self.delete(key)?;
+            self.put(key, &bytes)?;
+        }
+        fs::remove_file(file).map_err(|cause| Error::store(key, cause))?;
+        Ok(CreateOutcome::Created)
     }
 
     pub(crate) fn get_range(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<(), Error> {
@@ -193,7 +250,7 @@ impl S3Store {
         }
         let at = self.at(key);
         let range = offset..offset.saturating_add(out.len() as u64);
-        match self.wait(self.bucket.get_range(&at, range)) {
+        match self.request(|| self.bucket.get_range(&at, range.clone())) {
             Ok(bytes) if bytes.len() == out.len() => {
                 out.copy_from_slice(&bytes);
                 Ok(())
@@ -205,36 +262,31 @@ impl S3Store {
     }
 
     pub(crate) fn size(&self, key: &str) -> Result<Option<u64>, Error> {
-        match self.wait(self.bucket.head(&self.at(key))) {
+        let at = self.at(key);
+        match self.request(|| self.bucket.head(&at)) {
             Ok(found) => Ok(Some(found.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(cause) => Err(failure(key, cause)),
         }
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, Error> {
-        let under = self.at(prefix);
-        let found = self.wait(self.bucket.list(Some(&under)).try_collect::<Vec<_>>());
-        let found = found.map_err(|cause| failure(prefix, cause))?;
-        let own = match self.prefix.as_ref() {
-            "" => String::new(),
-            prefix => format!("{prefix}/"),
-        };
-        let object = |found: object_store::ObjectMeta| {
-            let key = found.location.as_ref().strip_prefix(&own)?.to_owned();
-            let modified_ms = found.last_modified.timestamp_millis();
-            Some(ListedObject { key, size: found.size, modified_ms })
-        };
-        let mut objects: Vec<ListedObject> = found.into_iter().filter_map(object).collect();
-        objects.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(objects)
-    }
-
     pub(crate) fn delete(&self, key: &str) -> Result<(), Error> {
-        match self.wait(self.bucket.delete(&self.at(key))) {
+        let at = self.at(key);
+        let deleted = self.request(|| self.bucket.delete(&at));
+        self.look.wrote(key);
+        match deleted {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(cause) => Err(failure(key, cause)),
         }
+    }
+
+    /// Asks the bucket, and again while it is out.
+    fn request<T, F>(&self, ask: impl FnMut() -> F + Send) -> object_store::Result<T>
+    where
+        T: Send,
+        F: Future<Output = object_store::Result<T>> + Send,
+    {
+        self.wait(self.outage.wait_out(&self.location, ask))
     }
 
     fn wait<F>(&self, future: F) -> F::Output
@@ -259,7 +311,9 @@ impl S3Store {
     /// Gives up what nobody came back for. A bucket keeps parts, and bills them, until told.
     fn sweep(&self) {
         super::sweep(&self.spool, |file| {
-            if let Some(unfinished) = upload::S3PendingUpload::read(file) {
+            if !upload::UploadJournal::is_held(file)
+                && let Some(unfinished) = upload::S3PendingUpload::read(file)
+            {
                 // The bucket may have given it up by itself, which is as good.
                 let _ = self.wait(unfinished.abort(&self.bucket));
             }
@@ -330,11 +384,12 @@ fn is_this_machine(endpoint: &str) -> bool {
 }
 
 /// Where packs of this store wait: below the user's cache folder.
-fn spool_folder(location: &str, variables: &BTreeMap<String, String>) -> PathBuf {
+fn spool_folder(place: &str, variables: &BTreeMap<String, String>) -> PathBuf {
     let folder =
         |name: &str| variables.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let name = blake3::hash(location.as_bytes()).to_hex();
+    // Buckets of one name at two servers know nothing of each other's uploads.
+    let name = blake3::hash(place.as_bytes()).to_hex();
     let name = name.get(..16).unwrap_or_default().to_owned();
     let user = rustix::process::geteuid().as_raw();
     let shared = || std::env::temp_dir().join(format!("sealane-{user}"));
@@ -369,7 +424,7 @@ fn failure(key: &str, cause: object_store::Error) -> Error {
 }
 
 /// A server's answer for people: of a body in XML the code and the message.
-fn answer(text: &str) -> String {
+pub(super) fn answer(text: &str) -> String {
     let Some((before, body)) = text.split_once('<') else { return text.to_owned() };
     let field = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;

@@ -56,6 +56,7 @@ impl Vault {
     /// is skipped and named by [`Vault::warnings`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         self.owner("read snapshots")?;
+        let _look = self.store.look();
         let chain = self.walk(None)?;
         self.warn(chain.problems);
         self.read_snapshots(&chain.links)
@@ -126,6 +127,7 @@ impl Vault {
 
     /// The highest number of a list of slots that the owner's links name.
     pub(crate) fn named_roster(&self) -> Result<u64, Error> {
+        let _look = self.store.look();
         let signers = self.signers()?;
         let mut named = 0;
         for number in self.walk(None)?.links {
@@ -157,6 +159,7 @@ impl Vault {
         take: &mut dyn FnMut(Snapshot) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
         self.owner("read snapshots")?;
+        let _look = self.store.look();
         let signers = self.signers()?;
         let behind = self.behind()?;
         let seen = self.known_head()?;

@@ -22,6 +22,9 @@ impl Vault {
         paths: Vec<Vec<u8>>,
         options: &PutOptions,
     ) -> Result<(u64, String), Error> {
+        // The link relies on what is there now. The slots were seen when the vault was opened, and
+        // the list of slots tells of newer ones.
+        self.store.look_anew_at(&["packs/", "condemned/", "snapshots/"]);
         // The owner may have removed this writer since the put began.
         self.check_writer()?;
         self.keep_packs(packs)?;
@@ -107,6 +110,7 @@ impl Vault {
             SnapshotLink { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         let mut named: HashSet<u64> = link.removed.iter().map(|(number, _)| *number).collect();
         for _ in 0..MAX_COMMIT_RACES {
+            let _look = self.store.look();
             let mut behind = self.behind()?;
             if self.is_rotating()? {
                 // The head that was seen here may lie behind the hand-over, where another run on

@@ -147,6 +147,7 @@ impl Vault {
     /// [`Error::NotOwner`], [`Error::LastSlot`], [`Error::Missing`].
     pub fn remove_slot(&self, id: &str) -> Result<(), Error> {
         self.owner("remove keys")?;
+        self.store.stop_looking();
         let missing = || Error::NoSlot(id.to_owned());
         let id: [u8; 8] = from_hex(id).ok_or_else(missing)?;
         let slots = self.all_slots()?;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use super::chain::{ChainHead, head_text, parse_head};
+use super::ledger::SnapshotChain;
 use super::pin::{self, place_name};
-use super::walk::SnapshotChain;
 use super::{OpenOptions, Vault};
 use crate::Error;
 use crate::put::SkippedItem;

@@ -71,6 +71,7 @@ impl Vault {
         options: &RotateOptions,
     ) -> Result<RotatedVault, Error> {
         self.owner("change the main key")?;
+        self.store.stop_looking();
         self.check_writable()?;
         self.store.check_condition()?;
         self.ledger(&BTreeSet::new())?;
@@ -242,7 +243,10 @@ impl Vault {
     /// Whether this handle's owner has signed a change of the main key, in force or not.
     pub(super) fn is_rotating(&self) -> Result<bool, Error> {
         let key = rotation_key(self.generation().saturating_add(1));
-        let read = self.store.get(&key, MAX_ROTATION_BYTES);
+        if self.store.is_listed(&key) == Some(false) {
+            return Ok(false);
+        }
+        let read = self.store.get_seen(&key, MAX_ROTATION_BYTES);
         match read.and_then(|bytes| SealedRotation::read(&key, bytes, &self.config.vault)) {
             // A change that this owner did not sign stops nobody.
             Ok(next) => Ok(next.rotation.before == self.succession.current()),

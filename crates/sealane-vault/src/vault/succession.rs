@@ -143,7 +143,7 @@ pub(super) fn first_owner(
 ) -> Result<[u8; 32], Error> {
     let owner = owner_of(main, vault)?;
     for object in store.list(ROTATION_PREFIX)? {
-        let read = store.get(&object.key, MAX_ROTATION_BYTES);
+        let read = store.get_listed(&object, MAX_ROTATION_BYTES);
         let read = read.and_then(|bytes| SealedRotation::read(&object.key, bytes, vault));
         let Ok(rotation) = read else { continue };
         if rotation.rotation.after == owner {
@@ -164,7 +164,7 @@ fn rotations(
     for object in store.list(ROTATION_PREFIX)? {
         let owner = found.last().map_or(config.owner, |last| last.rotation.after);
         let next = u8::try_from(found.len() + 1).unwrap_or(u8::MAX);
-        let read = store.get(&object.key, MAX_ROTATION_BYTES);
+        let read = store.get_listed(&object, MAX_ROTATION_BYTES);
         match read.and_then(|bytes| SealedRotation::read(&object.key, bytes, &config.vault)) {
             Ok(one) if one.rotation.before == owner && one.rotation.generation == next => {
                 found.push(one);
@@ -174,6 +174,7 @@ fn rotations(
                 foreign.push(SkippedItem { path: object.key, reason });
             }
             Err(error) if error.is_damage() => {
+                store.doubt(&object.key);
                 foreign.push(SkippedItem { path: object.key, reason: error.named() });
             }
             Err(error) => return Err(error),
@@ -196,7 +197,7 @@ fn find_handover(
         let Some(number) = snapshot_number(&object.key).filter(|number| *number > from) else {
             continue;
         };
-        let read = store.get(&object.key, MAX_SNAPSHOT_BYTES);
+        let read = store.get_listed(&object, MAX_SNAPSHOT_BYTES);
         let sealed = match read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, vault)) {
             Ok(sealed) => sealed,
             Err(error) if error.is_damage() => continue,
@@ -232,7 +233,7 @@ pub(super) fn mend_rotations(
     }
     for object in store.list("snapshots/")?.iter().rev() {
         let Some(number) = snapshot_number(&object.key) else { continue };
-        let read = store.get(&object.key, MAX_SNAPSHOT_BYTES);
+        let read = store.get_listed(object, MAX_SNAPSHOT_BYTES);
         let Ok(sealed) =
             read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, &config.vault))
         else {
@@ -321,7 +322,7 @@ impl TakenOver {
         head: ChainHead,
     ) -> Result<Option<TakenOver>, Error> {
         let (upto, hash) = head;
-        let read = store.get(&snapshot_key(upto), MAX_SNAPSHOT_BYTES);
+        let read = store.get_seen(&snapshot_key(upto), MAX_SNAPSHOT_BYTES);
         let sealed = match read.and_then(|bytes| SealedSnapshotLink::read(upto, bytes, vault)) {
             Ok(sealed) => sealed,
             Err(error) if error.is_damage() => return Ok(None),

@@ -4,7 +4,7 @@ use super::Vault;
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
-use crate::format::pack::{ObjectHash, PackRecord, pack_key, read_pack};
+use crate::format::pack::{ObjectHash, PackEnds, PackRecord, pack_key};
 use crate::limits::MAX_INDEX_BYTES;
 use crate::manifest::{ChunkManifest, PackOrigin};
 use crate::store::ListedObject;
@@ -47,13 +47,30 @@ impl Vault {
         packs: &[(ObjectHash, u64)],
     ) -> Result<(), Error> {
         let known = manifest.packs()?;
-        for (hash, size) in packs.iter().filter(|(hash, _)| !known.contains(hash)) {
-            match self.read_pack(hash, *size) {
-                Ok(pack) => manifest.add_pack(&pack, self.origin(&pack))?,
-                // The content of this pack is missing then. A put keeps it anew, and `verify` and
-                // every reader that needs it say so.
-                Err(error) if error.is_damage() => {}
-                Err(error) => return Err(error),
+        let packs: Vec<_> = packs.iter().filter(|(hash, _)| !known.contains(hash)).collect();
+        self.read_trailers(packs.into_iter().copied(), &mut |_, pack| match pack {
+            Ok(pack) => manifest.add_pack(&pack, self.origin(&pack)),
+            // The content of this pack is missing then. A put keeps it anew, and `verify` and every
+            // reader that needs it say so.
+            Err(error) if error.is_damage() => Ok(()),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Reads headers and trailers of packs, from a bucket several at a time, in their order.
+    pub(crate) fn read_trailers(
+        &self,
+        packs: impl IntoIterator<Item = (ObjectHash, u64)>,
+        take: &mut dyn FnMut(ObjectHash, Result<PackRecord, Error>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let packs: Vec<(ObjectHash, u64)> = packs.into_iter().collect();
+        for some in packs.chunks(self.store.requests_at_once()) {
+            let (store, vault) = (&self.store, &self.config.vault);
+            let ends =
+                store.for_each(some, |(hash, size)| PackEnds::read(store, hash, *size, vault));
+            for ((hash, _), ends) in some.iter().zip(ends) {
+                let open = |header: &ObjectHeader| self.sealing_of(header);
+                take(*hash, ends.and_then(|ends| ends.open(open)))?;
             }
         }
         Ok(())
@@ -64,42 +81,50 @@ impl Vault {
         manifest: &ChunkManifest,
         there: &HashSet<ObjectHash>,
     ) -> Result<(), Error> {
+        let mut unread = Vec::new();
         for object in self.store.list("index/")? {
-            let Some(hash) = hash_of(&object) else { continue };
-            if manifest.has_read_index(&hash)? {
-                continue;
+            if let Some(hash) = hash_of(&object)
+                && !manifest.has_read_index(&hash)?
+            {
+                unread.push(object);
             }
-            let bytes = match self.store.get(&object.key, MAX_INDEX_BYTES) {
-                Ok(bytes) => bytes,
-                // A prune removes an index when its packs are gone.
-                Err(Error::Missing(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            // The sealer of an index may put any claim about any pack into it. So the claims of a
-            // writer are read from the trailers of its own packs.
-            let open = |header: &ObjectHeader| match header.wrapped {
-                None if header.generation == self.generation() => self.sealing_of(header),
-                _ => Err(Error::Malformed { what: "an index" }),
-            };
-            let packs = match read_index(&object.key, &bytes, &self.config.vault, open) {
-                Ok(packs) => packs,
-                // All that it says stands in the packs, too.
-                Err(error) if error.is_damage() => {
-                    manifest.index_read(&hash)?;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            for pack in packs {
-                if there.contains(&pack.hash) {
-                    // A holder of the newest main key vouches for everything that an older key
-                    // sealed.
-                    manifest.add_pack(&pack, PackOrigin::Owner)?;
-                }
-            }
-            manifest.index_read(&hash)?;
         }
-        Ok(())
+        self.store.get_each(&unread, MAX_INDEX_BYTES, &mut |object, bytes| match bytes {
+            Ok(bytes) => self.read_one_index(manifest, there, object, &bytes),
+            // A prune removes an index when its packs are gone.
+            Err(Error::Missing(_)) => Ok(()),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn read_one_index(
+        &self,
+        manifest: &ChunkManifest,
+        there: &HashSet<ObjectHash>,
+        object: &ListedObject,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let Some(hash) = hash_of(object) else { return Ok(()) };
+        // The sealer of an index may put any claim about any pack into it. So the claims of a
+        // writer are read from the trailers of its own packs.
+        let open = |header: &ObjectHeader| match header.wrapped {
+            None if header.generation == self.generation() => self.sealing_of(header),
+            _ => Err(Error::Malformed { what: "an index" }),
+        };
+        let packs = match read_index(&object.key, bytes, &self.config.vault, open) {
+            Ok(packs) => packs,
+            // All that it says stands in the packs, too.
+            Err(error) if error.is_damage() => return manifest.index_read(&hash),
+            Err(error) => return Err(error),
+        };
+        for pack in packs {
+            if there.contains(&pack.hash) {
+                // A holder of the newest main key vouches for everything that an older key
+                // sealed.
+                manifest.add_pack(&pack, PackOrigin::Owner)?;
+            }
+        }
+        manifest.index_read(&hash)
     }
 
     /// Whether the owner wrote a pack, as far as its header tells.
@@ -110,8 +135,8 @@ impl Vault {
 
     /// A pack's header and trailer.
     pub(crate) fn read_pack(&self, hash: &ObjectHash, size: u64) -> Result<PackRecord, Error> {
-        let open = |header: &ObjectHeader| self.sealing_of(header);
-        read_pack(&self.store, hash, size, &self.config.vault, open)
+        let ends = PackEnds::read(&self.store, hash, size, &self.config.vault)?;
+        ends.open(|header| self.sealing_of(header))
     }
 
     /// The packs that the store has, and their sizes.

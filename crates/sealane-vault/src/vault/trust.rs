@@ -41,15 +41,25 @@ pub(crate) fn slots(
     let mut found = StoredKeySlots::default();
     let mut keys: Vec<String> = roster.slots.iter().map(|slot| slot_key(&slot.id)).collect();
     let listed = keys.len();
-    let objects = store.list(SLOT_PREFIX)?.into_iter().map(|object| object.key);
+    let mut there = store.list(SLOT_PREFIX)?;
+    let objects = there.iter().map(|object| object.key.clone());
     let unlisted = objects.filter(|key| !keys.contains(key)).collect::<Vec<_>>();
     keys.extend(unlisted);
+    let tried = keys.get(..listed + MAX_VAULT_SLOTS).unwrap_or(&keys);
+    there.retain(|object| tried.contains(&object.key));
+    let mut read = HashMap::new();
+    store.get_each(&there, MAX_SLOT_BYTES, &mut |object, bytes| {
+        read.insert(object.key.clone(), bytes);
+        Ok(())
+    })?;
     for (number, key) in keys.into_iter().enumerate() {
         if number >= listed + MAX_VAULT_SLOTS {
             skip(&mut found.foreign, &key, "there are more slots than a vault has");
             break;
         }
-        let bytes = match store.get(&key, MAX_SLOT_BYTES) {
+        // One that the list of slots names may be there although the store does not show it.
+        let unseen = || store.get(&key, MAX_SLOT_BYTES);
+        let bytes = match read.remove(&key).unwrap_or_else(unseen) {
             Ok(bytes) => bytes,
             Err(error) if error.is_damage() => {
                 skip(&mut found.foreign, &key, error.named());
@@ -62,6 +72,7 @@ pub(crate) fn slots(
             Ok(slot) => {
                 match roster.listed(&slot.id) {
                     Some(listed) if listed.hash != slot.hash() => {
+                        store.doubt(&key);
                         skip(&mut found.foreign, &key, "it is not what the owner signed");
                     }
                     None if roster.number > 0 => {
@@ -71,7 +82,10 @@ pub(crate) fn slots(
                 }
                 found.slots.push(slot);
             }
-            Err(error) => skip(&mut found.foreign, &key, error.named()),
+            Err(error) => {
+                store.doubt(&key);
+                skip(&mut found.foreign, &key, error.named());
+            }
         }
     }
     Ok(found)
@@ -100,7 +114,7 @@ pub(super) fn newest(
     let mut newest = VaultRoster::default();
     let mut before = Vec::new();
     for object in store.list(ROSTER_PREFIX)?.iter().rev() {
-        let bytes = match store.get(&object.key, MAX_ROSTER_BYTES) {
+        let bytes = match store.get_listed(object, MAX_ROSTER_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.is_damage() => {
                 skip(&mut foreign, &object.key, error.named());
@@ -120,7 +134,10 @@ pub(super) fn newest(
                 }
             }
             Ok(_) => {}
-            Err(error) => skip(&mut foreign, &object.key, error.named()),
+            Err(error) => {
+                store.doubt(&object.key);
+                skip(&mut foreign, &object.key, error.named());
+            }
         }
     }
     // An owner before has signed it behind the list of the one that holds now.
@@ -286,6 +303,7 @@ impl Vault {
     ) -> Result<(), Error> {
         self.owner("sign slots")?;
         self.check_writable()?;
+        self.store.look_anew();
         self.check_not_rotating()?;
         // Another machine of the owner may have written one since this vault was opened.
         let there = self.newest_there()?.roster;
@@ -345,7 +363,7 @@ impl Vault {
         }
         let file = state.join("roster");
         let held = fs::read(&file).ok();
-        match self.store.get(&roster_key(roster.number), MAX_ROSTER_BYTES) {
+        match self.store.get_seen(&roster_key(roster.number), MAX_ROSTER_BYTES) {
             Ok(bytes) if held.as_ref() != Some(&bytes) => {
                 let is_it = VaultRoster::read(
                     &roster_key(roster.number),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Vault;
 use super::chain::{ChainHead, snapshot_of};
+use super::ledger::SnapshotChain;
 use super::trust::SignerKey;
-use super::walk::SnapshotChain;
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
 use crate::format::pack::ObjectHash;
@@ -109,6 +109,10 @@ impl Vault {
         let mut read = self.try_ledger(give_up);
         for _ in 1..MAX_CHAIN_READINGS {
             match &read {
+                Err(Error::Missing(_) | Error::Unread(_)) => self.store.look_anew(),
+                _ => break,
+            }
+            match &read {
                 // Another prune has removed a link since the list: the next walk knows of it.
                 Err(Error::Missing(_)) => read = self.try_ledger(give_up),
                 // The owner has signed a newer list since this one was read.
@@ -122,6 +126,7 @@ impl Vault {
     }
 
     fn try_ledger(&self, give_up: &BTreeSet<u64>) -> Result<SnapshotLedger, Error> {
+        let _look = self.store.look();
         // A writer that another machine has added since is a stranger to an older list.
         self.renew_roster()?;
         let mut seen = Vec::new();

@@ -1,277 +1,92 @@
-//! The chain of links, found among whatever lies in `snapshots/`.
+//! How the chain of a store is read: each link once, several at a time.
 
-mod steps;
+use std::collections::{BTreeSet, HashMap};
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use self::steps::ChainWalk;
 use super::Vault;
 use super::chain::ChainHead;
+use super::ledger::{ChainLedger, ChainStanding, LedgerTrust, SnapshotChain};
 use super::succession::TakenOver;
 use super::trust::SignerKey;
-use super::unread::{GIVEN_UP, UnreadLink, claims_vault, is_known, is_signed_by_another};
 use crate::Error;
 use crate::format::pack::ObjectHash;
-use crate::format::snapshot::{
-    HANDOVER, SealedSnapshotLink, SignerId, snapshot_key, snapshot_number,
-};
+use crate::format::snapshot::{SealedSnapshotLink, SignerId, snapshot_key, snapshot_number};
 use crate::limits::{MAX_LINK_LISTINGS, MAX_SNAPSHOT_BYTES};
-use crate::put::SkippedItem;
 use crate::wire::hex;
 
-/// The right by which a link is believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChainStanding {
-    Owner,
-    Writer,
-    /// A writer's that the owner has removed, behind the last link that is believed of it.
-    Ended,
-    /// Nobody's who is believed: it holds its place in the chain, and is no snapshot.
-    Nobody,
-}
-
-/// A link, without its sealed part.
-#[derive(Debug, Clone)]
-struct ChainLink {
-    hash: ObjectHash,
-    previous: ObjectHash,
-    standing: ChainStanding,
-}
-
-/// The kind of an object that is no link.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ForeignKind {
-    /// An owner before signed it, whose word does not count there: it was never a link.
-    Forged,
-    /// It says that it is a link of this vault, and is damaged.
-    Claims,
-    /// Neither.
-    Stray,
-}
-
-/// The objects of the chain by their numbers.
-type ChainPositions = BTreeMap<u64, ChainPosition>;
-
-/// The object under a number.
-enum ChainPosition {
-    Link(ChainLink),
-    /// An object that is no link of this vault, or damaged.
-    Foreign(ForeignKind),
-    /// Nothing that holds a place: the owner did not take it over.
-    Nothing,
-    /// The owner removed it, and said so.
-    Removed(ObjectHash),
-}
-
-/// The chain as a walk found it.
-#[derive(Debug, Default)]
-pub(crate) struct SnapshotChain {
-    pub(crate) head: Option<ChainHead>,
-    /// The same, unless it is lost and only its hash is known.
-    pub(crate) standing: Option<ChainHead>,
-    /// The first number behind the head that nothing takes.
-    pub(crate) next: u64,
-    /// Numbers of the links that are believed, oldest first.
-    pub(crate) links: Vec<u64>,
-    /// Numbers of links that are believed and that no link of the chain leads to.
-    pub(crate) loose: Vec<u64>,
-    /// Where a snapshot may stand that cannot be read: missing, short or damaged.
-    pub(crate) unread: Vec<UnreadLink>,
-    /// Links of writers that were removed, behind the last that is believed of each.
-    pub(crate) ended: Vec<ChainHead>,
-    /// Whether the owner's links name some that are not there.
-    pub(crate) broken: Option<u64>,
-    /// Whether the owner has handed over to a main key that this handle does not know.
-    pub(crate) rotated: bool,
-    /// Every link that the store has whole, whoever signed it.
-    whole: Vec<ChainHead>,
-    /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
-    pub(crate) vouched: Vec<ChainHead>,
-    /// The snapshots that the owner has removed, as the newest link that names them has it.
-    pub(crate) removed: Vec<(u64, ObjectHash)>,
-    /// The link that says so.
-    removed_by: u64,
-    /// Objects that are not part of the chain, and links that are missing.
-    pub(crate) problems: Vec<SkippedItem>,
-}
-
 impl Vault {
-    /// Walks the chain from its beginning, or from a head that was seen.
-    ///
-    /// A link belongs to the chain if it names the hash of the one before it and nothing free lies
-    /// between them. The owner's links vouch for what they name. Everything else is skipped: it
-    /// costs nobody anything but a name in [`SnapshotChain::problems`].
+    /// Reads the chain from its beginning, or from a head that was seen.
     pub(crate) fn walk(&self, from: Option<ChainHead>) -> Result<SnapshotChain, Error> {
-        match self.walk_once(from) {
+        let read = self.walk_once(from);
+        let is_doubtful = match &read {
             // A list of many objects may show what a prune removes, and not what it wrote before.
-            Err(Error::RolledBack { .. }) => self.walk_once(from),
-            Ok(chain) if !chain.unread.is_empty() || !chain.loose.is_empty() => {
-                self.walk_once(from)
-            }
-            other => other,
+            Err(Error::RolledBack { .. }) => true,
+            Ok(chain) => !chain.unread.is_empty() || !chain.loose.is_empty(),
+            Err(_) => false,
+        };
+        if !is_doubtful {
+            return read;
         }
+        self.store.look_anew();
+        self.walk_once(from)
     }
 
     fn walk_once(&self, from: Option<ChainHead>) -> Result<SnapshotChain, Error> {
+        let _look = self.store.look();
+        let signers = self.signers()?;
         let first = from.map_or(1, |(number, _)| number);
-        let mut chain = SnapshotChain::default();
-        let mut there = self.read_links(first, &mut chain)?;
-        if let Some(seen) = from {
-            start(seen, &there, &mut chain)?;
-        }
-
-        for (number, hash) in &chain.removed {
-            if *number >= first {
-                there.entry(*number).or_insert(ChainPosition::Removed(*hash));
-            }
-        }
-        // The list of slots tells of one that is lost. Nothing may take its place: what the new
-        // owner signs does not count there.
-        let mut lost = None;
-        for &(number, hash) in self.succession.handovers().iter().filter(|(at, _)| *at >= first) {
-            let held = there.get(&number);
-            if held.is_none() {
-                chain.missing_link(number, Some(hash));
-                chain.broken.get_or_insert(number);
-                lost = Some(number);
-            }
-            // A prune that gave it up may have known its number alone.
-            if matches!(held, None | Some(ChainPosition::Removed(_))) {
-                there.insert(number, ChainPosition::Removed(hash));
-            }
-        }
-        let positions = ChainWalk::new(from.unwrap_or_default()).run(&there, &mut chain);
-        chain.head = positions.last().copied().filter(|(number, _)| *number > 0);
-        chain.standing = chain.head.filter(|(number, _)| lost != Some(*number));
-        let believed = |number: &u64| match there.get(number) {
-            Some(ChainPosition::Link(found)) => found.standing.is_believed(),
-            _ => false,
-        };
-        name_unread(&there, &positions, &mut chain);
-        let numbers = positions.iter().map(|(number, _)| *number);
-        chain.links = numbers.filter(|number| believed(number)).collect();
-        chain.loose.retain(|number| believed(number));
-        // If the chain does not lead to a link, that link holds no place in it when it goes.
-        for ended in chain.ended.iter_mut().filter(|ended| !positions.contains(ended)) {
-            ended.1 = GIVEN_UP;
-        }
-        chain.vouched = vouched(&positions, &chain.loose, &there);
-        let whole = there.iter().filter_map(|(number, at)| match at {
-            ChainPosition::Link(found) => Some((*number, found.hash)),
-            _ => None,
-        });
-        chain.whole = whole.collect();
-        Ok(chain)
+        let taken_over = self.taken_over(first)?;
+        let mut ledger = ChainLedger::new(self.trust(&signers), taken_over, from);
+        self.read_links(&mut ledger)?;
+        ledger.chain()
     }
 
-    /// Every object from `first` on, told apart; and what the owner's newest list has removed.
+    fn trust<'a>(&'a self, signers: &'a HashMap<SignerId, SignerKey>) -> LedgerTrust<'a> {
+        LedgerTrust { vault: &self.config.vault, succession: &self.succession, signers }
+    }
+
+    /// Gives the ledger every object that it judges.
     ///
     /// A prune may remove some between the list and the look: then the links are listed again,
     /// since the one that says so has come as well.
-    fn read_links(&self, first: u64, chain: &mut SnapshotChain) -> Result<ChainPositions, Error> {
-        let signers = self.signers()?;
-        let taken_over = self.taken_over(first)?;
-        let (mut there, mut strange) = (BTreeMap::new(), Vec::new());
+    fn read_links(&self, ledger: &mut ChainLedger<'_>) -> Result<(), Error> {
+        let mut strange = Vec::new();
         for _ in 0..MAX_LINK_LISTINGS {
             strange.clear();
-            let mut listed = BTreeSet::new();
+            let (mut listed, mut unread) = (BTreeSet::new(), Vec::new());
             for object in self.store.list("snapshots/")? {
                 match snapshot_number(&object.key) {
-                    Some(number) if number >= first => drop(listed.insert(number)),
+                    Some(number) if number >= ledger.first() => {
+                        listed.insert(number);
+                        if !ledger.has(number) {
+                            unread.push(object);
+                        }
+                    }
                     Some(_) => {}
                     None => strange.push(object.key),
                 }
             }
-            there.retain(|number, _| listed.contains(number));
-            let gone = |key: &str| snapshot_number(key).is_some_and(|one| !listed.contains(&one));
-            chain.problems.retain(|problem| !gone(&problem.path));
-            let mut vanished = false;
-            for &number in &listed {
-                let Entry::Vacant(free) = there.entry(number) else { continue };
-                match self.read_at(number, &signers, taken_over.as_ref(), chain)? {
-                    Some(at) => drop(free.insert(at)),
-                    None => vanished = true,
+            ledger.retain(&listed);
+            let mut has_vanished = false;
+            self.store.get_each(&unread, MAX_SNAPSHOT_BYTES, &mut |object, bytes| {
+                match (snapshot_number(&object.key), bytes) {
+                    (_, Err(Error::Missing(_))) => has_vanished = true,
+                    (_, Err(error)) if !error.is_damage() => return Err(error),
+                    (Some(number), bytes) => {
+                        if !ledger.add(number, bytes) {
+                            self.store.doubt(&object.key);
+                        }
+                    }
+                    (None, _) => {}
                 }
-            }
-            if !vanished {
+                Ok(())
+            })?;
+            if !has_vanished {
                 break;
             }
+            self.store.look_anew();
         }
-        strange.iter().for_each(|key| chain.problem(key, "it is no link of the chain"));
-        there.retain(|_, at| !matches!(at, ChainPosition::Nothing));
-        Ok(there)
-    }
-
-    /// The object under a number; none if it has gone.
-    fn read_at(
-        &self,
-        number: u64,
-        signers: &HashMap<SignerId, SignerKey>,
-        taken_over: Option<&TakenOver>,
-        chain: &mut SnapshotChain,
-    ) -> Result<Option<ChainPosition>, Error> {
-        let lacks = |hash| taken_over.is_some_and(|taken_over| taken_over.lacks(number, hash));
-        let key = snapshot_key(number);
-        match self.read_link(number, signers) {
-            Ok((sealed, _)) if lacks(Some(&sealed.hash)) => {
-                chain.problem(&key, NOT_TAKEN_OVER);
-                Ok(Some(ChainPosition::Nothing))
-            }
-            Ok((sealed, standing)) => {
-                Ok(Some(ChainPosition::Link(self.found(sealed, standing, chain))))
-            }
-            Err(Error::Missing(_)) => Ok(None),
-            Err(error) if error.is_damage() => {
-                chain.problem(&key, &error.named());
-                if lacks(None) {
-                    return Ok(Some(ChainPosition::Nothing));
-                }
-                let bytes = self.store.get(&key, MAX_SNAPSHOT_BYTES).unwrap_or_default();
-                Ok(Some(ChainPosition::Foreign(self.kind_of(number, bytes))))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn kind_of(&self, number: u64, bytes: Vec<u8>) -> ForeignKind {
-        let claims = claims_vault(number, &bytes, &self.config.vault);
-        let sealed = SealedSnapshotLink::read(number, bytes, &self.config.vault);
-        let mut owners = self.succession.owners().iter();
-        let is_signed =
-            |sealed: SealedSnapshotLink| owners.any(|key| sealed.check_signature(key).is_ok());
-        match sealed.is_ok_and(is_signed) {
-            true => ForeignKind::Forged,
-            false if claims => ForeignKind::Claims,
-            false => ForeignKind::Stray,
-        }
-    }
-
-    fn found(
-        &self,
-        sealed: SealedSnapshotLink,
-        standing: ChainStanding,
-        chain: &mut SnapshotChain,
-    ) -> ChainLink {
-        let link = sealed.link;
-        let key = snapshot_key(link.number);
-        if standing == ChainStanding::Nobody {
-            chain.problem(&key, "its signer is not believed: it is no snapshot");
-        }
-        if standing == ChainStanding::Ended {
-            chain.ended.push((link.number, sealed.hash));
-        }
-        if link.signer == HANDOVER {
-            chain.rotated |= !self.succession.handovers().contains(&(link.number, sealed.hash));
-        } else if standing == ChainStanding::Owner {
-            if !link.removed.is_empty() && link.number >= chain.removed_by {
-                chain.removed_by = link.number;
-                chain.removed.clone_from(&link.removed);
-            }
-        } else if !link.removed.is_empty() {
-            chain.problem(&key, "it names removed snapshots, which only the owner may");
-        }
-        ChainLink { hash: sealed.hash, previous: link.previous, standing }
+        strange.iter().for_each(|key| ledger.strange(key));
+        Ok(())
     }
 
     fn read_link(
@@ -279,34 +94,8 @@ impl Vault {
         number: u64,
         signers: &HashMap<SignerId, SignerKey>,
     ) -> Result<(SealedSnapshotLink, ChainStanding), Error> {
-        let bytes = self.store.get(&snapshot_key(number), MAX_SNAPSHOT_BYTES)?;
-        let sealed = SealedSnapshotLink::read(number, bytes, &self.config.vault)?;
-        if sealed.link.is_owners() {
-            sealed.check_signature(&self.succession.owner_at(number))?;
-            self.check_handover(&sealed)?;
-            return Ok((sealed, ChainStanding::Owner));
-        }
-        let Some(signer) = signers.get(&sealed.link.signer) else {
-            // A flipped bit in the signer's name must not make a snapshot a stranger's.
-            if is_signed_by_another(&sealed, &self.succession.owner_at(number), signers) {
-                return Err(Error::Signature(snapshot_key(number)));
-            }
-            return Ok((sealed, ChainStanding::Nobody));
-        };
-        sealed.check_signature(&signer.verifying)?;
-        let believed = number <= signer.until;
-        Ok((sealed, if believed { ChainStanding::Writer } else { ChainStanding::Ended }))
-    }
-
-    /// Refuses a hand-over that an owner signed beside the one with which it went.
-    fn check_handover(&self, sealed: &SealedSnapshotLink) -> Result<(), Error> {
-        let handovers = self.succession.handovers();
-        let number = sealed.link.number;
-        let past = handovers.last().is_some_and(|(last, _)| number <= *last);
-        if sealed.link.signer == HANDOVER && past && !handovers.contains(&(number, sealed.hash)) {
-            return Err(Error::Signature(snapshot_key(number)));
-        }
-        Ok(())
+        let bytes = self.store.get_seen(&snapshot_key(number), MAX_SNAPSHOT_BYTES)?;
+        self.trust(signers).judge(number, bytes)
     }
 
     /// The links that the newest hand-over names, where a walk from `first` on needs them.
@@ -345,179 +134,5 @@ impl Vault {
             }
             (sealed, _) => Ok(sealed),
         }
-    }
-}
-
-const NOT_TAKEN_OVER: &str =
-    "the owner did not name it when the main key was changed: it is no link";
-
-/// The links of a chain and those that are loose. Of a link that is lost the hash stands in the one
-/// behind it.
-fn vouched(positions: &[ChainHead], loose: &[u64], there: &ChainPositions) -> Vec<ChainHead> {
-    let mut vouched: BTreeMap<u64, ObjectHash> = BTreeMap::new();
-    let mut before = ChainHead::default();
-    for &(number, hash) in positions.iter().filter(|(number, _)| *number > 0) {
-        if let Some(ChainPosition::Link(found)) = there.get(&number)
-            && found.previous != before.1
-        {
-            vouched.entry(number - 1).or_insert(found.previous);
-        }
-        vouched.insert(number, hash);
-        before = (number, hash);
-    }
-    for number in loose {
-        if let Some(ChainPosition::Link(found)) = there.get(number) {
-            vouched.insert(*number, found.hash);
-        }
-    }
-    vouched.into_iter().collect()
-}
-
-/// Compares the store with a head that was seen.
-fn start(seen: ChainHead, there: &ChainPositions, chain: &mut SnapshotChain) -> Result<(), Error> {
-    let (number, hash) = seen;
-    let follows =
-        |at: &ChainPosition| matches!(at, ChainPosition::Link(found) if found.previous == hash);
-    match there.get(&number) {
-        Some(ChainPosition::Link(found)) if found.hash == hash => Ok(()),
-        // It was given up, and the other one stands in its place.
-        Some(ChainPosition::Link(_)) if is_removed(&chain.removed, seen) => Ok(()),
-        Some(ChainPosition::Link(found)) if found.standing.is_believed() => {
-            Err(Error::Forked(number))
-        }
-        // Its place in the chain is known; what it held is lost, and named already.
-        Some(_) => Ok(()),
-        None if is_removed(&chain.removed, seen) => Ok(()),
-        None if there.values().any(follows) => {
-            chain.broken = Some(number);
-            chain.missing_link(number, Some(hash));
-            Ok(())
-        }
-        None => {
-            // The caller of the walk says what is there instead.
-            Err(Error::RolledBack { seen: number, found: 0, head: String::new() })
-        }
-    }
-}
-
-/// Whether the owner has removed a link, or given its number up.
-fn is_removed(removed: &[ChainHead], (number, hash): ChainHead) -> bool {
-    removed.contains(&(number, hash)) || removed.contains(&(number, GIVEN_UP))
-}
-
-/// Names the numbers under which a snapshot may stand that cannot be read.
-///
-/// An object that nobody can read may be one if it stands where the chain has a place for it, or
-/// says that it is a link of this vault. A link that is missing may be one if another that is
-/// believed names its hash.
-fn name_unread(there: &ChainPositions, positions: &[ChainHead], chain: &mut SnapshotChain) {
-    let mut hashes: BTreeMap<ObjectHash, u64> =
-        positions.iter().map(|(number, hash)| (*hash, *number)).collect();
-    for (number, at) in there {
-        if let ChainPosition::Link(found) = at {
-            hashes.insert(found.hash, *number);
-        }
-    }
-    let given_up: BTreeSet<u64> = chain.removed.iter().map(|(number, _)| *number).collect();
-    for (&number, at) in there {
-        let is_here = match at {
-            ChainPosition::Foreign(ForeignKind::Claims) => true,
-            ChainPosition::Foreign(ForeignKind::Stray) => number < chain.next,
-            _ => false,
-        };
-        if is_here && !given_up.contains(&number) {
-            let key = snapshot_key(number);
-            let named = chain.problems.iter().find(|problem| problem.path == key);
-            let reason = named.map(|problem| problem.reason.clone()).unwrap_or_default();
-            let position = positions.iter().find(|(at, _)| *at == number);
-            let hash = position.map(|(_, hash)| *hash);
-            chain.unread.push(UnreadLink { hash, ..UnreadLink::at(number, reason) });
-        }
-        let ChainPosition::Link(found) = at else { continue };
-        let before = number.saturating_sub(1);
-        let is_free = match there.get(&before) {
-            // A stranger can lay a whole link over one that has gone.
-            Some(ChainPosition::Link(held)) => held.standing == ChainStanding::Nobody,
-            Some(ChainPosition::Removed(_)) => false,
-            _ => true,
-        };
-        let is_named = chain.unread.iter().any(|one| one.has(before));
-        let is_behind = positions.first().is_none_or(|(first, _)| before > *first);
-        if is_free && is_behind && found.standing.is_believed() && !given_up.contains(&before) {
-            if is_known(&found.previous, &hashes) {
-                continue;
-            }
-            match is_named {
-                true => chain.unread.iter_mut().filter(|one| one.to == before).for_each(|one| {
-                    one.hash = one.hash.or(Some(found.previous));
-                }),
-                false => chain.unread.push(UnreadLink {
-                    hash: Some(found.previous),
-                    is_hearsay: true,
-                    ..UnreadLink::at(before, Error::Chain(before).named())
-                }),
-            }
-        }
-    }
-}
-
-impl ChainStanding {
-    fn is_believed(self) -> bool {
-        matches!(self, ChainStanding::Owner | ChainStanding::Writer)
-    }
-}
-
-impl SnapshotChain {
-    fn problem(&mut self, key: &str, reason: &str) {
-        self.problems.push(SkippedItem { path: key.to_owned(), reason: reason.to_owned() });
-    }
-
-    /// Names one link that is missing.
-    fn missing_link(&mut self, number: u64, hash: Option<ObjectHash>) {
-        self.missing(number, number);
-        if let Some(named) = self.unread.last_mut() {
-            named.hash = hash;
-        }
-    }
-
-    /// Names a lost link in whose place another one stands that is whole.
-    fn replaced(&mut self, number: u64, hash: ObjectHash) {
-        let reason = format!("{}; another link stands in its place", Error::Chain(number).named());
-        self.problem(&snapshot_key(number), &reason);
-        let hash = Some(hash);
-        self.unread.push(UnreadLink { hash, is_replaced: true, ..UnreadLink::at(number, reason) });
-    }
-
-    /// Names a link that was seen here, unless it belongs to the chain or was removed.
-    pub(super) fn name_seen(&mut self, seen: ChainHead) {
-        let (number, hash) = seen;
-        if number == 0 || self.whole.contains(&seen) || is_removed(&self.removed, seen) {
-            return;
-        }
-        match self.unread.iter_mut().find(|one| one.has(number)) {
-            Some(named) => {
-                named.is_hearsay = false;
-                if named.to == number {
-                    named.hash = named.hash.or(Some(hash));
-                }
-            }
-            None => {
-                let hash = Some(hash);
-                let reason = Error::Chain(number).named();
-                self.unread.push(UnreadLink { hash, ..UnreadLink::at(number, reason) });
-            }
-        }
-    }
-
-    /// Names what is missing between two numbers, as one.
-    fn missing(&mut self, from: u64, to: u64) {
-        let path = if from == to {
-            snapshot_key(from)
-        } else {
-            format!("{} to {to:010}", snapshot_key(from))
-        };
-        let reason = Error::Chain(from).named();
-        self.problem(&path, &reason);
-        self.unread.push(UnreadLink { from, ..UnreadLink::at(to, reason) });
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// The behaviour of the server on a request to create an object.
@@ -41,6 +41,47 @@ struct Bucket {
     /// Whether objects can be removed.
     appends: Mutex<bool>,
     event: Mutex<Option<Event>>,
+    /// The requests, each with its method, key and query.
+    seen: Mutex<Vec<String>>,
+    /// How many requests are still refused, and with which status.
+    refusals: Mutex<(usize, u16)>,
+    /// The bytes given in the place of objects whose tags stay.
+    rotten: Mutex<BTreeMap<String, Vec<u8>>>,
+    gate: Gate,
+}
+
+/// Holds readers of links until so many of them wait.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    moved: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    wanted: usize,
+    waiting: usize,
+    most: usize,
+}
+
+/// How long a reader waits for the others.
+const GATE: Duration = Duration::from_secs(60);
+
+impl Gate {
+    fn pass<T>(&self, serve: impl FnOnce() -> T) -> T {
+        let mut state = self.state.lock().unwrap();
+        state.waiting += 1;
+        state.most = state.most.max(state.waiting);
+        self.moved.notify_all();
+        let closed = |state: &mut GateState| state.most < state.wanted;
+        let (mut state, waited) = self.moved.wait_timeout_while(state, GATE, closed).unwrap();
+        assert!(!waited.timed_out(), "{} of {} readers came", state.most, state.wanted);
+        drop(state);
+        let served = serve();
+        state = self.state.lock().unwrap();
+        state.waiting -= 1;
+        served
+    }
 }
 
 /// The server, with one bucket of any name.
@@ -84,6 +125,32 @@ impl HostileS3 {
     /// Forgets what was to happen; gives whether it was still to come.
     pub(crate) fn nothing_more(&self) -> bool {
         self.bucket.event.lock().unwrap().take().is_some()
+    }
+
+    /// The requests since it was asked last.
+    pub(crate) fn seen(&self) -> Vec<String> {
+        std::mem::take(&mut *self.bucket.seen.lock().unwrap())
+    }
+
+    /// Answers so many requests with this status from now on, and serves the rest.
+    pub(crate) fn refuse(&self, requests: usize, status: u16) {
+        *self.bucket.refusals.lock().unwrap() = (requests, status);
+    }
+
+    /// Gives other bytes for a key, and says nothing of it in its listings.
+    pub(crate) fn rot(&self, key: &str, bytes: Vec<u8>) {
+        self.bucket.rotten.lock().unwrap().insert(key.to_owned(), bytes);
+    }
+
+    /// Serves no link until so many are asked for at once.
+    pub(crate) fn hold_links(&self, readers: usize) {
+        *self.bucket.gate.state.lock().unwrap() =
+            GateState { wanted: readers, ..GateState::default() };
+    }
+
+    /// How many links were asked for at once since then, at most.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.bucket.gate.state.lock().unwrap().most
     }
 
     /// All objects.
@@ -158,7 +225,17 @@ fn serve(client: TcpStream, bucket: &Bucket) {
     if let Some(act) = due(bucket) {
         act();
     }
+    let Request { method, key, query, .. } = &request;
+    bucket.seen.lock().unwrap().push(format!("{method} {key}?{query}"));
+    let refused = {
+        let mut refusals = bucket.refusals.lock().unwrap();
+        let (left, status) = *refusals;
+        refusals.0 = left.saturating_sub(1);
+        (left > 0).then_some(status)
+    };
     let (status, body) = match &*request.method {
+        _ if refused.is_some() => (refused.unwrap(), Vec::new()),
+        "GET" if request.key.contains("/snapshots/") => bucket.gate.pass(|| get(bucket, &request)),
         "PUT" => (put(bucket, &request), Vec::new()),
         "GET" if request.key.is_empty() => (200, list(bucket, &request)),
         "GET" | "HEAD" => get(bucket, &request),
@@ -173,9 +250,10 @@ fn serve(client: TcpStream, bucket: &Bucket) {
         }
     };
     let length = body.len();
+    let tag = bucket.objects.lock().unwrap().get(&request.key).map_or_else(String::new, tag);
     let mut head = format!(
         "HTTP/1.1 {status} Said\r\ncontent-length: {length}\r\nconnection: close\r\n\
-         etag: \"0\"\r\nlast-modified: Sun, 22 Nov 2026 00:00:00 GMT\r\n"
+         etag: {tag}\r\nlast-modified: Sun, 22 Nov 2026 00:00:00 GMT\r\n"
     );
     if status == 206 {
         let range = header(&request.head, "range").unwrap().replace("bytes=", "bytes ");
@@ -234,6 +312,8 @@ fn put(bucket: &Bucket, request: &Request) -> u16 {
 fn get(bucket: &Bucket, request: &Request) -> (u16, Vec<u8>) {
     let objects = bucket.objects.lock().unwrap();
     let Some(object) = objects.get(&request.key) else { return (404, Vec::new()) };
+    let rotten = bucket.rotten.lock().unwrap();
+    let object = rotten.get(&request.key).unwrap_or(object);
     let Some(range) = header(&request.head, "range") else { return (200, object.clone()) };
     let (from, to) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
     let (from, to) = (from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap() + 1);
@@ -243,16 +323,24 @@ fn get(bucket: &Bucket, request: &Request) -> (u16, Vec<u8>) {
     }
 }
 
+/// Another one for other bytes, as a real server has it.
+fn tag(object: &Vec<u8>) -> String {
+    format!("\"{}\"", &blake3::hash(object).to_hex()[..32])
+}
+
 fn list(bucket: &Bucket, request: &Request) -> Vec<u8> {
     let prefix = request.query.split('&').find_map(|pair| pair.strip_prefix("prefix="));
     let prefix = prefix.unwrap_or_default();
+    let after = request.query.split('&').find_map(|pair| pair.strip_prefix("start-after="));
+    let after = after.unwrap_or_default();
     let mut xml = "<ListBucketResult><IsTruncated>false</IsTruncated>".to_owned();
     for (key, object) in bucket.objects.lock().unwrap().iter() {
-        if key.starts_with(prefix) {
+        if key.starts_with(prefix) && key.as_str() > after {
             xml.push_str(&format!(
-                "<Contents><Key>{key}</Key><Size>{}</Size><ETag>0</ETag>\
+                "<Contents><Key>{key}</Key><Size>{}</Size><ETag>{}</ETag>\
                  <LastModified>2026-11-22T00:00:00.000Z</LastModified></Contents>",
-                object.len()
+                object.len(),
+                tag(object)
             ));
         }
     }

@@ -18,6 +18,7 @@ mod notices_tampering;
 mod pins_a_location;
 mod python_restores;
 mod reaches_buckets;
+mod reads_a_far_bucket;
 mod reads_a_lagging_copy;
 mod reads_beside_others;
 mod reads_n2s;

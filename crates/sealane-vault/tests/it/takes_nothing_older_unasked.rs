@@ -102,3 +102,29 @@ fn a_link_of_a_stranger_makes_no_snapshot_an_older_one() {
     assert_eq!(put(&place.open(), b"tomorrow"), 3);
     assert_eq!(place.open_afresh("then").snapshot(None).unwrap().number, 3);
 }
+
+/// A stranger may take such a link away again: it is no head that the store has to have.
+#[test]
+fn a_link_of_a_stranger_is_no_head() {
+    let place = Place::new();
+    let owner = place.init();
+    put(&owner, b"today");
+    let twin = Place::new();
+    copy(&place.path("vault"), &twin.path("vault"));
+    let stranger = Host::of(&twin, &twin.open(), "stranger").open(&twin);
+    let (number, previous) = head(&stranger);
+    let link = FalseLink { number: number + 1, previous, ..FalseLink::default() };
+    hostile::plant_link(&stranger, link).unwrap();
+    let key = format!("vault/snapshots/{:010}", number + 1);
+    fs::copy(twin.path(&key), place.path(&key)).unwrap();
+    for state in ["state", "fresh"] {
+        place.open_afresh(state).snapshots().unwrap();
+    }
+    fs::remove_file(place.path(&key)).unwrap();
+    for state in ["state", "fresh"] {
+        let vault = place.open_afresh(state);
+        assert_eq!(vault.snapshot(None).unwrap().number, 1, "{state}");
+        assert_eq!(vault.verify(true).unwrap().problems, [], "{state}");
+    }
+    assert_eq!(put(&place.open(), b"tomorrow"), 2);
+}

@@ -2,11 +2,14 @@
 //!
 //! A journal beside the spooled packs names the upload and its parts with the hash of each, a line
 //! per part, written once the bucket has acknowledged it. A line that was cut costs one part.
+//!
+//! Its name is that of the object at its server. One run at a time holds it by a lock; another run
+//! that sends the same object meanwhile has a journal of its own.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use crate::limits::{MAX_S3_PARTS_IN_FLIGHT, MAX_UPLOAD_JOURNAL_BYTES, S3_PART_BYTES};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -14,6 +17,8 @@ use object_store::aws::AmazonS3;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path as Location;
 
+use super::super::outage::OutageCause;
+use super::super::spool_name;
 use crate::Error;
 
 const MAGIC: &str = "sealane-upload-1 ";
@@ -33,6 +38,21 @@ impl S3UploadError {
             S3UploadError::File(cause) => Error::store(key, cause),
             S3UploadError::Bucket(cause) => super::failure(key, cause),
         }
+    }
+}
+
+impl std::fmt::Display for S3UploadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            S3UploadError::File(cause) => cause.fmt(f),
+            S3UploadError::Bucket(cause) => cause.fmt(f),
+        }
+    }
+}
+
+impl OutageCause for S3UploadError {
+    fn may_pass(&self) -> bool {
+        matches!(self, S3UploadError::Bucket(cause) if cause.may_pass())
     }
 }
 
@@ -58,9 +78,9 @@ pub(super) struct S3Upload<'a> {
 
 impl S3Upload<'_> {
     /// Uploads the file. An earlier upload that the bucket no longer knows is begun anew, once.
-    pub(super) async fn run(&self, journal: &Path) -> Result<(), S3UploadError> {
-        let earlier = S3PendingUpload::read(journal).filter(|earlier| earlier.at == self.at);
-        if let Some(earlier) = earlier {
+    pub(super) async fn run(&self, journal: &UploadJournal) -> Result<(), S3UploadError> {
+        let earlier = S3PendingUpload::read(&journal.path);
+        if let Some(earlier) = earlier.filter(|earlier| earlier.at == self.at) {
             match self.proceed(earlier, journal).await {
                 Err(S3UploadError::Bucket(object_store::Error::NotFound { .. })) => {}
                 outcome => return outcome,
@@ -68,24 +88,26 @@ impl S3Upload<'_> {
         }
         let id = self.bucket.create_multipart(&self.at).await?;
         let begun = S3PendingUpload { at: self.at.clone(), id, parts: vec![] };
-        fs::write(journal, begun.first_line())?;
+        journal.begin(&begun)?;
         self.proceed(begun, journal).await
     }
 
     /// Sends the parts that are missing, and makes the object of all.
-    async fn proceed(&self, upload: S3PendingUpload, journal: &Path) -> Result<(), S3UploadError> {
+    async fn proceed(
+        &self,
+        upload: S3PendingUpload,
+        journal: &UploadJournal,
+    ) -> Result<(), S3UploadError> {
         let file = File::open(self.file)?;
-        let lines = OpenOptions::new().append(true).open(journal)?;
         let count = self.size.div_ceil(S3_PART_BYTES);
-        let (file, lines, upload) = (&file, &lines, &upload);
+        let (file, lines, upload) = (&file, &journal.lines, &upload);
         let parts: Vec<PartId> = stream::iter(0..count)
             .map(|index| self.part(index, file, upload, lines))
             .buffered(MAX_S3_PARTS_IN_FLIGHT)
             .try_collect()
             .await?;
         self.bucket.complete_multipart(&self.at, &upload.id, parts).await?;
-        fs::remove_file(journal)?;
-        Ok(())
+        Ok(journal.remove()?)
     }
 
     async fn part(
@@ -163,15 +185,94 @@ impl S3UploadPart {
     }
 }
 
-/// The name of an object's journal.
-pub(super) fn journal_name(key: &str) -> String {
-    let name = blake3::hash(key.as_bytes()).to_hex();
+/// The journal of an upload, which no other run writes to while this one does.
+pub(super) struct UploadJournal {
+    path: PathBuf,
+    lines: File,
+}
+
+impl UploadJournal {
+    /// The journal of an object at a place, in a spool. If another run holds it, a new one.
+    pub(super) fn open(spool: &Path, place: &str, key: &str) -> io::Result<UploadJournal> {
+        let known = spool.join(journal_name(place, key));
+        if let Some(journal) = UploadJournal::lock(&known)? {
+            return Ok(journal);
+        }
+        let own = spool.join(spool_name("upload").map_err(io::Error::other)?);
+        UploadJournal::lock(&own)?.ok_or_else(|| io::Error::other("a journal is held by others"))
+    }
+
+    /// The file, unless another run holds it or has just removed it.
+    fn lock(path: &Path) -> io::Result<Option<UploadJournal>> {
+        let lines = OpenOptions::new().create(true).append(true).open(path)?;
+        match lines.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(cause)) => return Err(cause),
+        }
+        let held = lines.metadata()?;
+        let is_there = |found: fs::Metadata| (found.dev(), found.ino()) == (held.dev(), held.ino());
+        let is_held = fs::metadata(path).is_ok_and(is_there);
+        Ok(is_held.then(|| UploadJournal { path: path.to_owned(), lines }))
+    }
+
+    /// Whether a run holds a journal now.
+    pub(super) fn is_held(path: &Path) -> bool {
+        let file = File::open(path);
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
+    }
+
+    fn begin(&self, upload: &S3PendingUpload) -> io::Result<()> {
+        self.lines.set_len(0)?;
+        (&self.lines).write_all(upload.first_line().as_bytes())
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+/// The name of an object's journal. Two servers may have a bucket of one name.
+fn journal_name(place: &str, key: &str) -> String {
+    let name = blake3::hash(format!("{place}\n{key}").as_bytes()).to_hex();
     format!("{}.upload", name.get(..32).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_places_and_no_two_runs_share_a_journal() {
+        let key = "packs/ab/cd";
+        let places = ["http://one s3://bucket/a", "http://two s3://bucket/a", "s3://bucket/a"];
+        let names: std::collections::BTreeSet<String> =
+            places.iter().map(|place| journal_name(place, key)).collect();
+        assert_eq!(names.len(), 3);
+        let spool = tempfile::tempdir().unwrap();
+        let open = || UploadJournal::open(spool.path(), places[0], key).unwrap();
+        let upload = |id: &str| S3PendingUpload {
+            at: Location::from("a/packs/ab/cd"),
+            id: id.into(),
+            parts: vec![],
+        };
+        let (first, second) = (open(), open());
+        assert_ne!(first.path, second.path);
+        assert!(UploadJournal::is_held(&first.path) && UploadJournal::is_held(&second.path));
+        first.begin(&upload("one")).unwrap();
+        second.begin(&upload("two")).unwrap();
+        let id = |journal: &UploadJournal| S3PendingUpload::read(&journal.path).unwrap().id;
+        assert_eq!((id(&first), id(&second)), ("one".to_owned(), "two".to_owned()));
+        // Both end, in any order, and what a killed run left is continued.
+        second.remove().unwrap();
+        let known = first.path.clone();
+        drop(first);
+        assert!(!UploadJournal::is_held(&known));
+        let next = open();
+        assert_eq!((&next.path, &*id(&next)), (&known, "one"));
+        next.remove().unwrap();
+        assert_eq!(fs::read_dir(spool.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn a_journal_that_was_cut_keeps_its_whole_lines() {
