@@ -222,6 +222,20 @@ enum Fault {
 
 use Fault::{BehindForeign, Cut, Dropped, Flipped, HeldBack, Repeated, SwappedWithNext};
 
+impl Fault {
+    fn all(seed: usize) -> [Fault; 7] {
+        [
+            Dropped,
+            SwappedWithNext,
+            Repeated,
+            Cut(seed),
+            HeldBack,
+            BehindForeign(seed),
+            Flipped(seed),
+        ]
+    }
+}
+
 /// The input of a member: a notice of the log, or bytes that are none of it.
 #[derive(Clone)]
 enum Handed {
@@ -362,15 +376,7 @@ fn any_fault_in_any_place() {
     assert_eq!(car.roster(), reopen(&world.place.path("base")).roster());
     for at in 0..world.log.len() {
         let seed = at * 7919;
-        let faults = [
-            Dropped,
-            SwappedWithNext,
-            Repeated,
-            Cut(seed),
-            HeldBack,
-            BehindForeign(seed),
-            Flipped(seed),
-        ];
+        let faults = Fault::all(seed);
         // The one that stays meets every fault; the one that leaves, one in each place.
         let cases = faults.iter().map(|fault| ("car", fault));
         for (name, fault) in cases.chain([("bus", &faults[at % faults.len()])]) {
@@ -410,15 +416,7 @@ fn three_faults_at_once() {
         let mut faults = Vec::new();
         for _ in 0..3 {
             let seed = numbers.below(1 << 20);
-            let all = [
-                Dropped,
-                SwappedWithNext,
-                Repeated,
-                Cut(seed),
-                HeldBack,
-                BehindForeign(seed),
-                Flipped(seed),
-            ];
+            let all = Fault::all(seed);
             let fault = all[numbers.below(all.len())];
             let at = numbers.below(handed.len());
             with_fault(&world, &mut handed, at, fault);
