@@ -107,8 +107,8 @@ mod tests {
             )
         };
         let expected = [
-            stands("crates/b/src/c.rs:1", "RouteTable", "crates/b/src/lib.rs:4"),
             stands("crates/b/src/lib.rs:3", "Waiting", "crates/a/src/lib.rs:1"),
+            stands("crates/b/src/lib.rs:4", "RouteTable", "crates/b/src/c.rs:1"),
             stands("fuzz/src/lib.rs:1", "StepRow", "xtask/src/lib.rs:1"),
         ];
         let mut found = said(check, &tree);
