@@ -45,7 +45,7 @@ static SIGNING: LazyLock<Vec<SigningKey>> = LazyLock::new(|| {
 /// it. A member keeps nothing that no member has sealed, and takes what a member seals afterwards.
 pub fn agent(bytes: &[u8]) {
     let Some((&first, mut rest)) = bytes.split_first() else { return };
-    let mut told = Told::new(first);
+    let mut told = FuzzedAgent::new(first);
     while let Some(([length, how], after)) = rest.split_first_chunk() {
         let (body, after) = after.split_at(after.len().min(usize::from(*length)));
         rest = after;
@@ -55,7 +55,7 @@ pub fn agent(bytes: &[u8]) {
 }
 
 /// A machine, and members that seal.
-struct Told {
+struct FuzzedAgent {
     agent: DocumentAgent,
     keeper: ShelfKeeper,
     sealers: Vec<Sealer>,
@@ -65,7 +65,7 @@ struct Told {
     now_ms: u64,
 }
 
-impl Told {
+impl FuzzedAgent {
     fn new(first: u8) -> Self {
         let keeper = if first & 1 == 0 { ShelfKeeper::Member } else { ShelfKeeper::Relay };
         let quota = match first & 2 {

@@ -9,7 +9,7 @@ use sealane_group::{
 };
 
 /// An authority, a member, and a folder with a card that waits for the invitation.
-struct World {
+struct FuzzedGroup {
     root: PathBuf,
     member: GroupMember,
     waiting: KeyFolder,
@@ -19,8 +19,8 @@ struct World {
     _folder: tempfile::TempDir,
 }
 
-impl World {
-    fn new() -> Result<World, Error> {
+impl FuzzedGroup {
+    fn new() -> Result<FuzzedGroup, Error> {
         let folder = tempfile::tempdir().expect("a folder");
         let keys = |name: &str| KeyFolder::create(&folder.path().join(name), name, None);
         let mut base = keys("base")?.new_group("fleet", NewGroup::default())?;
@@ -41,12 +41,12 @@ impl World {
         notices.extend(base.removals(0)?);
         notices.extend(base.renew(None)?);
         let (root, invitation) = (folder.path().to_owned(), invited.invitation);
-        Ok(World { root, member, waiting, card, invitation, notices, _folder: folder })
+        Ok(FuzzedGroup { root, member, waiting, card, invitation, notices, _folder: folder })
     }
 }
 
 thread_local! {
-    static WORLD: RefCell<World> = RefCell::new(World::new().expect("a world"));
+    static WORLD: RefCell<FuzzedGroup> = RefCell::new(FuzzedGroup::new().expect("a world"));
 }
 
 fn coded<T>(outcome: Result<T, Error>) -> Option<T> {

@@ -28,7 +28,7 @@ pub fn hello(bytes: &[u8]) {
 pub fn route_message(bytes: &[u8]) {
     laws(bytes);
     let provision = MeshProvision::new([7; 32], 6).unwrap();
-    let mut net = Told::new(&provision);
+    let mut net = FuzzedMesh::new(&provision);
     let mut rest = bytes;
     while let Some(([length, how], after)) = rest.split_first_chunk() {
         let (body, after) = after.split_at(after.len().min(usize::from(*length)));
@@ -48,7 +48,7 @@ pub fn route_message(bytes: &[u8]) {
 pub fn orders(bytes: &[u8]) {
     order_laws(bytes);
     let provision = MeshProvision::new([7; 32], 6).unwrap();
-    let mut net = Told::new(&provision);
+    let mut net = FuzzedMesh::new(&provision);
     let kinds = [MessageType::Held, MessageType::Asked, MessageType::Pieces, MessageType::Removal];
     let mut rest = bytes;
     while let Some(([length, how], after)) = rest.split_first_chunk() {
@@ -107,13 +107,13 @@ fn laws(bytes: &[u8]) {
 }
 
 /// A machine, and two members that it takes for neighbours.
-struct Told {
+struct FuzzedMesh {
     mesh: Mesh,
     members: [(Sealer, HeaderFields); 2],
     now: u64,
 }
 
-impl Told {
+impl FuzzedMesh {
     fn new(provision: &MeshProvision) -> Self {
         let keys = provision.keys(0, [1; 8], 1).unwrap();
         let mut mesh = Mesh::new(Config::default(), keys, MeshTime(0)).unwrap();

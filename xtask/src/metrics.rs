@@ -137,7 +137,7 @@ fn habits(tree: &SourceTree) -> String {
     let vague: usize = tree.rust().map(|(_, rust)| names::vague_lines(rust).len()).sum();
     let rows = [
         ("lines of Rust in the repository", lines),
-        ("type names that stand in several crates", names::shared_names(tree).len()),
+        ("type names that stand more than once", names::repeated_names(tree).len()),
         ("comments that begin with who, what or whose", vague),
         ("errors of shipped crates that are a `String`", rooms::errors_as_strings(tree)),
         ("lines of the daemons in the command line", rooms::daemon_lines(tree)),

@@ -18,7 +18,7 @@ pub(crate) enum StepResult {
     Skipped(&'static str),
 }
 
-struct StepRow {
+struct TimedStep {
     name: String,
     took: Duration,
     result: XtaskResult<StepResult>,
@@ -27,7 +27,7 @@ struct StepRow {
 /// The steps so far. A failed step does not stop the run, so that one run shows all faults.
 #[derive(Default)]
 pub(crate) struct XtaskSteps {
-    rows: Vec<StepRow>,
+    rows: Vec<TimedStep>,
     budget: Option<StepBudget>,
 }
 
@@ -93,7 +93,7 @@ impl XtaskSteps {
         if let Err(failure) = &result {
             eprintln!("{}", failure.lines().next().unwrap_or_default());
         }
-        self.rows.push(StepRow { name: name.to_owned(), took: start.elapsed(), result });
+        self.rows.push(TimedStep { name: name.to_owned(), took: start.elapsed(), result });
     }
 
     /// How much of the budget is left. A step that may hang is ended after it, so that the run
@@ -148,7 +148,7 @@ impl XtaskSteps {
         };
         let heading = if self.budget.is_some() { "  budget" } else { "" };
         let mut table = format!("{:width$}  seconds{heading}  result\n", "step");
-        for StepRow { name, took, result } in &self.rows {
+        for TimedStep { name, took, result } in &self.rows {
             let budget = planned(self.budget.as_ref().and_then(|budget| budget.of(name)));
             let result = match result {
                 Ok(StepResult::Passed) => "passed".to_owned(),
@@ -184,9 +184,9 @@ mod tests {
         assert!(table.contains("passed") && table.contains("skipped: nothing there"), "{table}");
         assert_eq!(steps.finish().unwrap_err(), "failed: first");
     }
-    fn row(name: &str, seconds: u64) -> StepRow {
+    fn row(name: &str, seconds: u64) -> TimedStep {
         let took = Duration::from_secs(seconds);
-        StepRow { name: name.to_owned(), took, result: Ok(StepResult::Passed) }
+        TimedStep { name: name.to_owned(), took, result: Ok(StepResult::Passed) }
     }
 
     #[test]

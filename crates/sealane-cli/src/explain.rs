@@ -92,3 +92,19 @@ fn show(info: &ErrorInfo, terminal: &mut Terminal) -> Result<(), CliFailure> {
     };
     terminal.line(format_args!("{code} {name}\n  {cause}\n  hint: {hint}{again}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_name_stands_for_one_code() {
+        let mut seen = BTreeSet::new();
+        for info in table() {
+            assert!(seen.insert(info.code), "{} has two rows", info.code);
+            assert!(seen.insert(info.name), "{} is the name of {} too", info.name, info.code);
+        }
+    }
+}

@@ -15,8 +15,9 @@ sealane_message::errors! {
         /// The bytes break the codec's grammar.
         #[error("malformed {} at byte {at}", codec.name())]
         #[code("SL-CODEC-01", "Malformed")]
-        #[cause("the bytes are not a datum of the codec that was agreed")]
-        #[hint("Check that the sender speaks the codec that the connection or Content-Type names.")]
+        #[cause("the bytes are not one whole datum of the codec that was agreed")]
+        #[hint("Check that the sender speaks the codec that the connection or Content-Type \
+                names, and sends each datum whole and alone.")]
         Malformed {
             /// The codec whose grammar is broken.
             codec: Codec,
@@ -25,27 +26,21 @@ sealane_message::errors! {
         },
         /// The input ends inside a datum, or a length claims more than there is.
         #[error("the input ends inside the datum that stands at byte {at}")]
-        #[code("SL-CODEC-02", "Truncated")]
-        #[cause("the bytes end inside a datum")]
-        #[hint("Send each datum whole; a length that claims more than follows is refused at once.")]
+        #[same_as(Malformed)]
         Truncated {
             /// Where the unfinished part begins.
             at: usize,
         },
         /// Bytes follow the datum.
         #[error("bytes follow the datum at byte {at}")]
-        #[code("SL-CODEC-03", "TrailingBytes")]
-        #[cause("bytes follow the datum")]
-        #[hint("Send one datum per frame or body.")]
+        #[same_as(Malformed)]
         Trailing {
             /// Where the first of them stands.
             at: usize,
         },
         /// Arrays and maps nest deeper than [`crate::limits::MAX_DEPTH`].
         #[error("nested too deep at byte {at}")]
-        #[code("SL-CODEC-04", "TooDeep")]
-        #[cause("arrays and maps nest deeper than MAX_DEPTH")]
-        #[hint("Flatten the message, or carry the deep part as bytes.")]
+        #[same_as(TooLarge)]
         TooDeep {
             /// The container beyond the limit.
             at: usize,
@@ -53,19 +48,17 @@ sealane_message::errors! {
         /// More values than [`crate::limits::MAX_VALUES`], or more bytes than can be
         /// addressed.
         #[error("too many values or bytes at byte {at}")]
-        #[code("SL-CODEC-05", "TooLarge")]
-        #[cause("the datum has more values than MAX_VALUES, or expands beyond MAX_EXPANDED_BYTES")]
-        #[hint("Split the message, or carry the large part as bytes.")]
+        #[code("SL-CODEC-05", "DatumTooLarge")]
+        #[cause("the datum nests deeper than MAX_DEPTH, has more values than MAX_VALUES, or \
+                 expands beyond MAX_EXPANDED_BYTES")]
+        #[hint("Split or flatten the message, or carry the large or deep part as bytes.")]
         TooLarge {
             /// The first value beyond the limit.
             at: usize,
         },
         /// Text is not UTF-8, or an escape names half a surrogate pair.
         #[error("text that is not Unicode at byte {at}")]
-        #[code("SL-CODEC-06", "NotUnicode")]
-        #[cause("text is not UTF-8 or names half a surrogate pair")]
-        #[hint("Send arbitrary bytes as bytes: bin in MessagePack, a byte string in CBOR, \
-                base64url in JSON.")]
+        #[same_as(Extension)]
         NotUnicode {
             /// The text.
             at: usize,
@@ -81,58 +74,49 @@ sealane_message::errors! {
         },
         /// A map key is not text.
         #[error("a map key that is not text at byte {at}")]
-        #[code("SL-CODEC-08", "KeyNotText")]
-        #[cause("a map key is not text")]
-        #[hint("Write integer keys as text, since JSON has no other keys.")]
+        #[same_as(Extension)]
         KeyNotText {
             /// The key.
             at: usize,
         },
         /// An integer below `i64::MIN` or above `u64::MAX`.
         #[error("an integer outside 64 bits at byte {at}")]
-        #[code("SL-CODEC-09", "IntegerRange")]
-        #[cause("an integer is below -2^63 or above 2^64 - 1")]
-        #[hint("Send it as text, bytes or a float.")]
+        #[same_as(Extension)]
         IntegerRange {
             /// The integer.
             at: usize,
         },
         /// A float that is infinite or not a number.
         #[error("a float that is not finite at byte {at}")]
-        #[code("SL-CODEC-10", "NotFinite")]
-        #[cause("a float is infinite or not a number")]
-        #[hint("Send null, since JSON cannot carry it.")]
+        #[same_as(Extension)]
         NotFinite {
             /// The float.
             at: usize,
         },
         /// A tag, extension type, undefined or other simple value: no other codec could carry it.
         #[error("a tag, extension or simple value at byte {at}")]
-        #[code("SL-CODEC-11", "Extension")]
-        #[cause("a tag, extension type, undefined or simple value cannot be carried by every \
-                 codec")]
-        #[hint("Send dates as text or numbers and other types as maps; in JavaScript no Date, Set, \
-                undefined.")]
+        #[code("SL-CODEC-11", "OutsideModel")]
+        #[cause("a value is outside the data model that all codecs share")]
+        #[hint("Keys and dates are text, bytes are bytes (bin, a byte string, base64url in JSON), \
+                integers have 64 bits, floats are finite; there are no tags and no undefined.")]
         Extension {
             /// The item.
             at: usize,
         },
         /// A record whose structure this connection has not defined.
         #[error("a record of unknown structure at byte {at}")]
-        #[code("SL-CODEC-12", "UnknownRecord")]
-        #[cause("a record refers to a structure that this connection has not defined")]
-        #[hint("Use one encoder per connection and send its output in order; integers 64 to 127 \
-                take 2 bytes.")]
+        #[code("SL-CODEC-12", "RecordDictionary")]
+        #[cause("a record refers to a structure that this connection has not defined, or defines \
+                 one that cannot be kept")]
+        #[hint("Use one encoder per connection and send its output in order. Lower msgpackr's \
+                maxSharedStructures to 32; integers 64 to 127 take 2 bytes.")]
         UnknownRecord {
             /// The record.
             at: usize,
         },
         /// A record structure that is no list of text keys or exceeds a limit of the dictionary.
         #[error("a record structure that cannot be kept at byte {at}")]
-        #[code("SL-CODEC-13", "RecordStructure")]
-        #[cause("a record structure is not a list of text keys or exceeds MAX_RECORDS or \
-                 MAX_RECORD_KEYS")]
-        #[hint("Lower msgpackr's maxSharedStructures to 32, or send wide maps as plain maps.")]
+        #[same_as(UnknownRecord)]
         RecordStructure {
             /// The definition.
             at: usize,
@@ -148,7 +132,7 @@ sealane_message::errors! {
         },
         /// No codec of that name or type is known, or none was acceptable.
         #[error(transparent)]
-        #[code("SL-CODEC-15", "UnknownCodec")]
+        #[code("SL-CODEC-15", "NoCommonCodec")]
         #[cause("no codec that both sides know was named")]
         #[hint("Name one of json, msgpack, cbor, msgpack-records.")]
         UnknownCodec(#[from] crate::negotiate::Unknown),

@@ -26,12 +26,12 @@ const FIXEXT2: u8 = 0xd5;
 /// Writes data for one reader, who sees all of them in order.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    structures: Vec<Structure>,
+    structures: Vec<SentStructure>,
     tape: Tape,
 }
 
 #[derive(Debug)]
-struct Structure {
+struct SentStructure {
     hash: u64,
     keys: Vec<Box<[u8]>>,
 }
@@ -117,7 +117,7 @@ impl Encoder {
         }
         let mut hash = ShapeHash::default();
         datum.keys(index).for_each(|key| hash.add(key));
-        let same = |structure: &Structure| {
+        let same = |structure: &SentStructure| {
             structure.hash == hash.0
                 && structure.keys.len() == len
                 && structure.keys.iter().zip(datum.keys(index)).all(|(a, b)| **a == *b)
@@ -135,7 +135,7 @@ impl Encoder {
         msgpack::write_array(out, len);
         datum.keys(index).for_each(|key| msgpack::write_text(out, key));
         let keys = datum.keys(index).map(Box::from).collect();
-        self.structures.push(Structure { hash: hash.0, keys });
+        self.structures.push(SentStructure { hash: hash.0, keys });
         true
     }
 }

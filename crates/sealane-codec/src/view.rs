@@ -111,7 +111,7 @@ fn refuse_twice(fields: &[MapField<'_>], bytes: &[u8]) -> Result<(), CodecError>
 pub fn elements(codec: Codec, bytes: &[u8]) -> Result<Vec<&[u8]>, CodecError> {
     match codec {
         Codec::Json => {
-            let elements = json_top(bytes, Elements, DatumKind::Array)?;
+            let elements = json_top(bytes, ArrayVisitor, DatumKind::Array)?;
             refuse_deep_json(bytes, elements.iter().copied(), 1)?;
             Ok(elements)
         }
@@ -507,9 +507,9 @@ impl<'de> Visitor<'de> for MapsOf<'_, 'de> {
     }
 }
 
-struct Elements;
+struct ArrayVisitor;
 
-impl<'de> Visitor<'de> for Elements {
+impl<'de> Visitor<'de> for ArrayVisitor {
     type Value = Vec<&'de [u8]>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

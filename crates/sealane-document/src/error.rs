@@ -28,15 +28,13 @@ sealane_message::errors! {
     pub enum StoreError {
         /// Another process has the store open.
         #[error("another process has the documents open")]
-        #[code("SL-STORE-01", "DocumentsBusy", retry = Later, exit = Storage)]
+        #[code("SL-STORE-01", "DocumentsLocked", retry = Later, exit = Storage)]
         #[cause("another process has the store of documents open")]
         #[hint("Stop the other process, or name another file.")]
         Busy,
         /// The disk has no room. What was kept before is still there.
         #[error("the disk of the documents is full")]
-        #[code("SL-STORE-02", "DocumentsFull", retry = Later, exit = Storage)]
-        #[cause("the disk under the store of documents is full")]
-        #[hint("Make room on the disk. What was kept is still there.")]
+        #[same_as(Failed)]
         DiskFull,
         /// The file is no store of documents, or is damaged.
         #[error("the file of the documents is damaged, or is something else: {0}")]
@@ -53,8 +51,8 @@ sealane_message::errors! {
         /// The disk or the database failed.
         #[error("the documents could not be kept: {0}")]
         #[code("SL-STORE-05", "DocumentsFailed", retry = Later, exit = Storage)]
-        #[cause("the disk or the database under the store of documents failed")]
-        #[hint("Look after the disk. What was kept is still there.")]
+        #[cause("the disk or the database under the store of documents failed, or is full")]
+        #[hint("Make room on the disk, or look after it. What was kept is still there.")]
         Failed(String),
         /// The bytes that came are no frame.
         #[error("what came is no frame: {0}")]

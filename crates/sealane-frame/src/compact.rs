@@ -4,7 +4,7 @@ use sealane_seal::{self as seal, Class, Epoch, Form, limits};
 
 use crate::draft::HEAD_ROOM_BYTES;
 use crate::header::{Header, trailer_bytes};
-use crate::limits::MAX_FRAME_BODY_BYTES;
+use crate::limits::{MAX_FRAME_BODY_BYTES, MAX_HOP_LIMIT};
 use crate::{
     DictionaryEntry, FrameAnnouncement, FrameDictionary, FrameError, FrameKind, FrameRoster,
     FrameView, GroupTag, HeaderFields, PeerTag,
@@ -213,6 +213,15 @@ pub fn forward_compact_in_place(frame: &mut [u8], byte: u8) -> Result<(), FrameE
     *first -= 1;
     *entry = byte;
     Ok(())
+}
+
+/// Sets how often a compact frame may be relayed, as its sender does; more than
+/// [`MAX_HOP_LIMIT`] counts as that.
+#[inline]
+pub fn set_compact_hop_limit(frame: &mut [u8], limit: u8) {
+    if let Some(first) = frame.first_mut() {
+        *first = *first & !HOPS_MASK | limit.min(MAX_HOP_LIMIT);
+    }
 }
 
 /// Where the parts of a compact frame lie.

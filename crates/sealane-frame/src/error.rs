@@ -125,9 +125,7 @@ sealane_message::errors! {
         FragmentConflict,
         /// More peers send fragments than [`crate::limits::MAX_PARTIAL_PEERS`].
         #[error("too many peers send fragments")]
-        #[code("SL-FRAME-19", "TooManyPeers", retry = Later)]
-        #[cause("more peers send fragments at once than MAX_PARTIAL_PEERS")]
-        #[hint("Wait: frames that stay incomplete are given up after MAX_PARTIAL_AGE_MS.")]
+        #[same_as(NoRoom)]
         TooManyPeers,
         /// A batch whose lengths do not fill it, or that holds a batch.
         #[error("a malformed batch")]
@@ -139,8 +137,10 @@ sealane_message::errors! {
         /// The buffer or ring has no room for the frame.
         #[error("no room for the frame")]
         #[code("SL-FRAME-21", "NoRoom", retry = Later)]
-        #[cause("the buffer or ring has no room for the frame")]
-        #[hint("Release frames that were sent, or make the slots larger.")]
+        #[cause("the buffer or ring has no room for the frame, or more peers send fragments at \
+                 once than MAX_PARTIAL_PEERS")]
+        #[hint("Release frames that were sent, or make the slots larger. Frames that stay \
+                incomplete are given up after MAX_PARTIAL_AGE_MS.")]
         NoRoom,
         /// A compact frame of a context that its sender has not announced on this link.
         #[error("the sender has not announced this start of its own")]

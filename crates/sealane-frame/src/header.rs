@@ -55,6 +55,15 @@ pub const fn hop_bytes(next: PeerTag, previous: PeerTag, limit: u8) -> [u8; RELA
     zerocopy::transmute!(Hops { next, previous, limit })
 }
 
+/// Sets how often a full frame may be relayed, as its sender does; more than [`MAX_HOP_LIMIT`]
+/// counts as that. Bytes that are too short for the fields that relays change stay as they are.
+#[inline]
+pub fn set_hop_limit(frame: &mut [u8], limit: u8) {
+    if let Ok((hops, _)) = Hops::mut_from_prefix(frame) {
+        hops.limit = limit.min(MAX_HOP_LIMIT);
+    }
+}
+
 /// A sender's fields about a message. Body length, sequence and context come with the seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderFields {

@@ -71,8 +71,8 @@ mod view;
 mod vocabulary;
 
 pub use compact::{
-    COMPACT_HEADER_BYTES_MAX, CompactView, LinkContext, forward_compact_in_place, to_compact,
-    to_full,
+    COMPACT_HEADER_BYTES_MAX, CompactView, LinkContext, forward_compact_in_place,
+    set_compact_hop_limit, to_compact, to_full,
 };
 pub use compact_unit::{CompactUnit, Definition, LongFrame};
 pub use dictionary::{
@@ -85,6 +85,7 @@ pub use forward::{FrameAtHop, forward_batch, forward_in_place};
 pub use fragment::{FRAGMENT_HEADER_BYTES, Fragment};
 pub use header::{
     AUTHENTICATED_BYTES, HEADER_BYTES, Header, HeaderFields, RELAY_BYTES, VERSION, hop_bytes,
+    set_hop_limit,
 };
 pub use open::{
     ANNOUNCEMENT_TYPE, ReceivedFrame, StoredFrame, open_announcement, open_compact, open_frame,

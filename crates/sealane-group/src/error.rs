@@ -103,14 +103,12 @@ sealane_message::errors! {
         Signature(GroupDocument),
         /// Peer's fault: what was encrypted to this identity does not open.
         #[error("the {0} does not open with this identity")]
-        #[code("SL-GROUP-11", "NotForUs")]
-        #[cause("a document was encrypted to somebody else, or changed")]
-        #[hint("Give the sender this folder's card: `sealane key card`.")]
+        #[same_as(UnknownCard)]
         NotForUs(GroupDocument),
         /// The invitation's card was not made here, or was used up.
         #[error("the card was used before, or does not wait in this folder")]
         #[code("SL-GROUP-12", "UnknownCard")]
-        #[cause("a card was used before, or an invitation is for no card that waits here")]
+        #[cause("a card was used before, or a document is for no card or identity of this folder")]
         #[hint("Make a new card with `sealane key card` and have it invited; a card joins once.")]
         UnknownCard,
         /// An authority's folder that was copied or restored, or cards that were.
@@ -153,10 +151,8 @@ sealane_message::errors! {
                 letter.")]
         Name(String),
         /// All slots of the group were given.
-        #[error("all slots of the group were given")]
-        #[code("SL-GROUP-19", "RosterFull")]
-        #[cause("all slots of the group were given")]
-        #[hint("Make a new group. A slot is not given again, and a pair has two.")]
+        #[error("all slots of the group were given: make a new group")]
+        #[same_as(Refused)]
         RosterFull,
         /// Only the group's authority can do that.
         #[error("this identity is not the authority of the group")]
@@ -174,7 +170,8 @@ sealane_message::errors! {
         /// one of them may have removed somebody.
         #[error("order {missing} of the authority is missing; {known} were given")]
         #[code("SL-GROUP-22", "Behind")]
-        #[cause("this member has not obeyed all orders that it knows were given")]
+        #[cause("this member has not obeyed all orders that it knows were given, or lacks a \
+                 certificate that one names")]
         #[hint("Ask the authority for `sealane group resend GROUP`, or for the order file; \
                 somebody may be holding orders back.")]
         Behind {
@@ -185,10 +182,7 @@ sealane_message::errors! {
         },
         /// The order names a certificate that has not arrived.
         #[error("the certificate that the order names has not arrived")]
-        #[code("SL-GROUP-23", "CertificateMissing")]
-        #[cause("a certificate has not arrived")]
-        #[hint("Read the group's orders from their beginning; certificates come before \
-                admissions.")]
+        #[same_as(Behind)]
         CertificateMissing,
         /// The authority has removed this member.
         #[error("this member was removed from the group")]
@@ -230,7 +224,7 @@ sealane_message::errors! {
         Seal(#[from] SealError),
         /// The control stream has lost orders that it had shown before.
         #[error("the control stream ends at order {shown}, and has shown {seen} before")]
-        #[code("SL-GROUP-31", "RolledBack")]
+        #[code("SL-GROUP-31", "OrdersRolledBack")]
         #[cause("a group's control stream has lost orders that it had shown before")]
         #[hint("Have the authority publish them again: `sealane group publish GROUP`. Whoever may \
                 remove streams of the hub may have removed it.")]

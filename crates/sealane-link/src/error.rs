@@ -11,34 +11,32 @@ sealane_message::errors! {
     pub enum LinkError {
         /// No TOML, too long, or an unknown key.
         #[error("{0}")]
-        #[code("SL-LINK-01", "LinkConfigSyntax", exit = Usage)]
-        #[cause("the configuration of links is not TOML, or has an unknown key")]
-        #[hint("The text says where; spec/link.md lists the keys.")]
+        #[same_as(ConfigValue)]
         ConfigSyntax(String),
         /// A value that cannot be, or that does not go with another.
         #[error("{0}")]
-        #[code("SL-LINK-02", "LinkConfigValue", exit = Usage)]
-        #[cause("the configuration of links has a value that its key cannot have, or names \
-                 something that is not there")]
-        #[hint("Correct what the text names; spec/link.md says what each key may be.")]
+        #[code("SL-LINK-02", "LinkConfig", exit = Usage)]
+        #[cause("the configuration of links is not TOML, has an unknown key or a value that its \
+                 key cannot have, or names something that is not there")]
+        #[hint("Correct what the text names; spec/link.md lists the keys and their values.")]
         ConfigValue(String),
         /// A relay card that is none.
         #[error("this is no relay card: {0}")]
-        #[code("SL-LINK-03", "RelayCardMalformed", exit = Usage)]
-        #[cause("a relay card is malformed")]
-        #[hint("Write it again: sealane group relay-card GROUP > FILE.")]
+        #[code("SL-LINK-03", "RelayCard", exit = Usage)]
+        #[cause("a relay card is malformed, or none tells of a tag or slot that is named")]
+        #[hint("Check that the card is of this group, and write it again: \
+                sealane group relay-card GROUP > FILE.")]
         Card(String),
         /// A route or tag that names a member of which no card tells.
         #[error("{0} is no member of the groups that the relay cards tell of")]
-        #[code("SL-LINK-04", "NotOnRelayCard", exit = Usage)]
-        #[cause("a tag or slot is on none of the relay cards")]
-        #[hint("Check that the card is of this group, and write it again if a member is new.")]
+        #[same_as(Card)]
         UnknownMember(String),
         /// A link that cannot be opened.
         #[error("link {link}: {cause}")]
         #[code("SL-LINK-05", "LinkNotOpened")]
-        #[cause("a link cannot be opened")]
-        #[hint("Check that its address or interface is there, and that this user may open it.")]
+        #[cause("a link cannot be opened, or the interface of a mesh cannot be made")]
+        #[hint("Check that its address or interface is there, or the name of a new one free, and \
+                that this user may open it: root, or CAP_NET_ADMIN with /dev/net/tun.")]
         Open {
             /// Its name in the configuration.
             link: String,
@@ -47,10 +45,7 @@ sealane_message::errors! {
         },
         /// An interface that cannot be made.
         #[error("interface {interface}: {cause}")]
-        #[code("SL-LINK-07", "InterfaceNotMade")]
-        #[cause("the interface of a mesh cannot be made")]
-        #[hint("It needs the right to administer the network (root, or CAP_NET_ADMIN), \
-                /dev/net/tun, and a name that is free.")]
+        #[same_as(Open)]
         Interface {
             /// The name that it was to have.
             interface: String,

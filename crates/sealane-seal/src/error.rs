@@ -102,7 +102,7 @@ sealane_message::errors! {
         TooManyTrials,
         /// Caller's fault: the buffer lacks head room or tail room around the body.
         #[error("the buffer has no room for header or tag")]
-        #[code("SL-SEAL-15", "NoRoom")]
+        #[code("SL-SEAL-15", "NoRoomForSeal")]
         #[cause("the buffer has no room for the header or the tag")]
         #[hint("Leave `MAX_HEADER_BYTES` before the body and `tail_bytes` of its class behind it.")]
         NoRoom,

@@ -11,15 +11,14 @@ sealane_message::errors! {
     pub enum SimError {
         /// No TOML, too long, or a key that is none.
         #[error("{0}")]
-        #[code("SL-SIM-01", "ScenarioSyntax", exit = Usage)]
-        #[cause("the scenario is not TOML, or has a key that is none")]
-        #[hint("The text says in which line; spec/scenario.md lists the keys.")]
+        #[same_as(Value)]
         Syntax(String),
         /// A value that cannot be, or that does not go with another.
         #[error("{0}")]
-        #[code("SL-SIM-02", "ScenarioValue", exit = Usage)]
-        #[cause("the scenario has a value that cannot be, or a name of nothing")]
-        #[hint("Correct what the text names; spec/scenario.md says what each key may be.")]
+        #[code("SL-SIM-02", "ScenarioMalformed", exit = Usage)]
+        #[cause("the scenario is not TOML, has a key that is none, a value that cannot be, or a \
+                 name of nothing")]
+        #[hint("Correct what the text names; spec/scenario.md lists the keys and their values.")]
         Value(String),
         /// A trace of vehicles that is none.
         #[error("{0}")]

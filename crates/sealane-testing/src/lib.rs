@@ -27,6 +27,7 @@
 
 mod address;
 mod corpus;
+mod damage;
 mod disk;
 #[cfg(feature = "lab")]
 mod net_space;
@@ -41,6 +42,7 @@ mod wait;
 
 pub use address::{free_address, loopback_host, numbered_host};
 pub use corpus::{CorpusCheck, replay_corpus};
+pub use damage::check_damaged_copies;
 pub use disk::{MountedDisk, StalledDisk, require_mounts};
 #[cfg(feature = "lab")]
 pub use net_space::{NetSpace, lay_wire, require_namespaces};

@@ -216,7 +216,7 @@ sealane_message::errors! {
         Escapes(String),
         /// A restore does not overwrite what it did not write.
         #[error("`{0}` is there already and differs")]
-        #[code("SL-VAULT-29", "TargetExists")]
+        #[code("SL-VAULT-29", "FileInTheWay")]
         #[cause("a restore found another file in its place")]
         #[hint("Restore into another folder, or say --overwrite.")]
         TargetExists(String),

@@ -9,22 +9,28 @@ use crate::error::DeliveryRejection;
 use crate::publish::PublishBatch;
 use crate::{Error, ReceivedMessage, SealCounts};
 
+/// The callers are the same with and without groups, so that they find each stand-in by the name of
+/// what it stands for.
+pub(crate) use self::{
+    NoGroup as GroupClient, NoOpener as SubscriptionOpener, NoSentEnvelopes as SentEnvelopes,
+};
+
 /// A group; there is none.
 #[derive(Debug, Clone)]
-pub(crate) enum GroupClient {}
+pub(crate) enum NoGroup {}
 
-impl GroupClient {
+impl NoGroup {
     pub(crate) fn seal_now(
         &self,
         _: &str,
         _: DataType,
         _: Codec,
         _: &[u8],
-    ) -> Result<SealedNow, Error> {
+    ) -> Result<NoSealedEnvelope, Error> {
         match *self {}
     }
 
-    pub(crate) fn sent(&self, _: SentEnvelopes, _: &Topic, _: u64, _: u64) {
+    pub(crate) fn sent(&self, _: NoSentEnvelopes, _: &Topic, _: u64, _: u64) {
         match *self {}
     }
 
@@ -38,7 +44,7 @@ impl GroupClient {
 }
 
 /// A sealed envelope; there is none.
-pub(crate) struct SealedNow {
+pub(crate) struct NoSealedEnvelope {
     pub(crate) bytes: Vec<u8>,
     pub(crate) epoch: u64,
 }
@@ -46,7 +52,7 @@ pub(crate) struct SealedNow {
 /// Envelopes that were sealed; there are none.
 #[derive(Debug, Clone)]
 #[expect(dead_code, reason = "only groups read it")]
-pub(crate) struct SentEnvelopes {
+pub(crate) struct NoSentEnvelopes {
     pub(crate) epoch: u64,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
@@ -55,14 +61,14 @@ pub(crate) struct SentEnvelopes {
 
 /// The opener of messages; there is none.
 #[derive(Debug)]
-pub(crate) enum SubscriptionOpener {}
+pub(crate) enum NoOpener {}
 
-impl SubscriptionOpener {
-    pub(crate) fn new(group: GroupClient, _: bool) -> Self {
+impl NoOpener {
+    pub(crate) fn new(group: NoGroup, _: bool) -> Self {
         match group {}
     }
 
-    pub(crate) fn group(&self) -> &GroupClient {
+    pub(crate) fn group(&self) -> &NoGroup {
         match *self {}
     }
 

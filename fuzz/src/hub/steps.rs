@@ -43,15 +43,15 @@ const FAIL: &str = "CREATE TRIGGER IF NOT EXISTS failing BEFORE INSERT ON block
      BEGIN SELECT RAISE(ABORT, 'the test says so'); END;";
 const HEAL: &str = "DROP TRIGGER IF EXISTS failing";
 
-thread_local!(static WORLD: RefCell<Option<World>> = const { RefCell::new(None) });
+thread_local!(static WORLD: RefCell<Option<FuzzedHub>> = const { RefCell::new(None) });
 
 /// Runs the steps that `bytes` stand for.
 pub(super) fn run(bytes: &[u8]) {
     WORLD.with_borrow_mut(|world| {
         if world.as_ref().is_some_and(|world| world.inputs >= INPUTS) {
-            world.take().into_iter().for_each(World::close);
+            world.take().into_iter().for_each(FuzzedHub::close);
         }
-        world.get_or_insert_with(World::new).input(Steps(bytes));
+        world.get_or_insert_with(FuzzedHub::new).input(Steps(bytes));
     });
 }
 
@@ -68,7 +68,7 @@ struct Connection {
     next: HashMap<Topic, u64>,
 }
 
-struct World {
+struct FuzzedHub {
     folder: tempfile::TempDir,
     runtime: Runtime,
     hub: Arc<StreamHub>,
@@ -96,7 +96,7 @@ fn open(folder: &std::path::Path) -> Arc<StreamHub> {
     Arc::new(StreamHub::open(config).expect("the hub opens"))
 }
 
-impl World {
+impl FuzzedHub {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let hub = open(folder.path());

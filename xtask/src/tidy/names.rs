@@ -6,8 +6,12 @@ use super::TidyFindings;
 use crate::rust::{RustSource, type_names};
 use crate::tree::SourceTree;
 
-/// Names that may stand in several crates, because every reader of Rust knows what they are.
-const SHARED: &[&str] = &["Builder", "Config", "Error", "Kind", "Reader", "Result"];
+/// Names that may stand more than once, and why.
+const SHARED: &[(&str, &str)] = &[
+    ("Config", "each daemon and machine takes one, and its module says of what"),
+    ("Error", "a library's users expect `crate::Error`"),
+    ("Result", "it goes with the `Error` beside it"),
+];
 
 /// Words that leave open which machine, client or relay a sentence is about.
 const VAGUE: &[&str] = &[
@@ -24,10 +28,10 @@ const VAGUE: &[&str] = &[
 ];
 
 pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
-    for (name, places) in shared_names(tree) {
-        let crates: Vec<_> = places.keys().copied().collect();
-        let (_, (path, line)) = places.iter().next_back().expect("a name stands somewhere");
-        let what = format!("the type `{name}` stands in {}", crates.join(", "));
+    for (name, places) in repeated_names(tree) {
+        let Some(((path, line), others)) = places.split_last() else { continue };
+        let others: Vec<_> = others.iter().map(|(path, line)| format!("{path}:{line}")).collect();
+        let what = format!("the type `{name}` stands in {} too", others.join(", "));
         findings.add(path, *line, what, "give it a name that says its subject");
     }
     for (path, rust) in tree.rust() {
@@ -38,21 +42,25 @@ pub(super) fn check(tree: &SourceTree, findings: &mut TidyFindings) {
     }
 }
 
-/// The crates in which each type's name stands and its place there, for names that stand in more
-/// than one crate. Tests are left out: they may call a thing as they like.
-pub(crate) fn shared_names(tree: &SourceTree) -> BTreeMap<&str, BTreeMap<&str, (&str, usize)>> {
-    let mut names: BTreeMap<&str, BTreeMap<&str, (&str, usize)>> = BTreeMap::new();
+/// The places of each type's name that stands more than once in the workspace, in one crate or in
+/// several. Tests are left out: they may call a thing as they like.
+pub(crate) fn repeated_names(tree: &SourceTree) -> BTreeMap<&str, Vec<(&str, usize)>> {
+    let mut names: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     let tests: BTreeSet<_> = tree.test_files();
-    for (path, rust) in tree.library_sources().filter(|(path, _)| !tests.contains(path)) {
-        let package = path.split('/').nth(1).unwrap_or_default();
+    let tools = tree.rust_in("xtask/src").chain(tree.rust_in("fuzz/src"));
+    for (path, rust) in tree.library_sources().chain(tools) {
+        if tests.contains(path) {
+            continue;
+        }
         let code = rust.code_without_tests();
         for (at, name) in type_names(&code) {
             // The code without tests has the places of the source, so that its slice is there too.
             let name = &rust.code[at..at + name.len()];
-            names.entry(name).or_default().entry(package).or_insert((path, rust.line(at)));
+            names.entry(name).or_default().push((path, rust.line(at)));
         }
     }
-    names.retain(|name, places| places.len() > 1 && !SHARED.contains(name));
+    let is_shared = |name: &str| SHARED.iter().any(|(shared, _)| *shared == name);
+    names.retain(|name, places| places.len() > 1 && !is_shared(name));
     names
 }
 
@@ -88,10 +96,24 @@ mod tests {
             ("crates/b/src/c.rs", "struct RouteTable;\n#[cfg(test)]\nmod t { struct Queue; }\n"),
             ("crates/c/src/lib.rs", "struct Queue;\n#[cfg(test)]\nmod model;\n"),
             ("crates/c/src/model.rs", "struct RouteTable;\n"),
+            ("crates/c/tests/it.rs", "struct Waiting;\n"),
+            ("xtask/src/lib.rs", "struct StepRow;\n"),
+            ("fuzz/src/lib.rs", "struct StepRow;\n"),
         ]);
-        let expected = "crates/b/src/lib.rs:3: the type `Waiting` stands in a, b; \
-                        give it a name that says its subject";
-        assert_eq!(said(check, &tree), [expected]);
+        let stands = |place: &str, name: &str, other: &str| {
+            format!(
+                "{place}: the type `{name}` stands in {other} too; \
+                 give it a name that says its subject"
+            )
+        };
+        let expected = [
+            stands("crates/b/src/lib.rs:3", "Waiting", "crates/a/src/lib.rs:1"),
+            stands("crates/b/src/lib.rs:4", "RouteTable", "crates/b/src/c.rs:1"),
+            stands("fuzz/src/lib.rs:1", "StepRow", "xtask/src/lib.rs:1"),
+        ];
+        let mut found = said(check, &tree);
+        found.sort();
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -7,7 +7,8 @@ mod reply;
 use std::borrow::Cow;
 use std::hint::black_box;
 
-use sealane_frame::{FrameBuf, forward_in_place, seal_frame};
+use sealane_frame::limits::MAX_HOP_LIMIT;
+use sealane_frame::{FrameBuf, forward_in_place, seal_frame, set_hop_limit};
 use sealane_seal::{Class, Suite};
 
 use super::{BookReport, BookRow, BookTable, ReportCorrection, ReportName};
@@ -31,8 +32,6 @@ const PUBLISHED: [(&str, f64, f64); 3] = [
     ("downstream creation", 135.0, 8.2),
     ("downstream forward", 136.0, 7.3),
 ];
-/// The byte of a full frame that says how many hops are left: `spec/frame.md`.
-const HOPS_AT: usize = 16;
 
 /// The report's three ways, beside ours.
 struct ZeroCopyTables {
@@ -205,9 +204,7 @@ fn measure_payload(plan: &MeasurePlan, payload: usize) -> Result<[VariantCost; 1
         }),
         timed(move || {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
-            if let Some(hops) = frame.get_mut(HOPS_AT) {
-                *hops = 15;
-            }
+            set_hop_limit(&mut frame, MAX_HOP_LIMIT);
             black_box(forward_in_place(black_box(&mut frame), RELAY, RELAY).is_ok());
         }),
     ];

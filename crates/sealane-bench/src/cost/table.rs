@@ -5,10 +5,11 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use sealane_codec::Codec;
-use sealane_frame::limits::MAX_FRAME_BYTES;
+use sealane_frame::limits::{MAX_FRAME_BYTES, MAX_HOP_LIMIT};
 use sealane_frame::{
     AUTHENTICATED_BYTES, FrameBuf, FrameCompression, LinkContext, SlotRing,
     forward_compact_in_place, forward_in_place, open_stored, seal_compact, seal_frame,
+    set_compact_hop_limit, set_hop_limit,
 };
 use sealane_message::Value;
 use sealane_seal::{Class, Epoch, Form, Suite};
@@ -28,8 +29,6 @@ pub(crate) struct StepRow {
     pub(crate) cost: VariantCost,
 }
 
-/// The byte of a full frame that says how many hops are left: `spec/frame.md`.
-const HOPS_AT: usize = 16;
 const CODECS: [Codec; 4] = [Codec::Json, Codec::MsgPack, Codec::Cbor, Codec::MsgPackRecords];
 const SEALS: [(Class, Suite); 5] = [
     (Class::Authenticated, Suite::Aes256Gcm),
@@ -366,17 +365,13 @@ fn hops<'a>(bodies: &[Vec<u8>]) -> Option<Vec<StepVariantRow<'a>>> {
     let relay_full = move || {
         each(&mut full, |frame| {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
-            if let Some(hops) = frame.get_mut(HOPS_AT) {
-                *hops = 15;
-            }
+            set_hop_limit(frame, MAX_HOP_LIMIT);
             black_box(forward_in_place(frame, RELAY, RELAY).is_ok())
         })
     };
     let relay_compact = move || {
         each(&mut compact, |frame| {
-            if let Some(first) = frame.first_mut() {
-                *first |= 15;
-            }
+            set_compact_hop_limit(frame, MAX_HOP_LIMIT);
             black_box(forward_compact_in_place(frame, 0).is_ok())
         })
     };

@@ -490,12 +490,12 @@ pub enum ImportFrom {
 pub struct VaultKey {
     /// The verb for keys
     #[command(subcommand)]
-    pub verb: KeyVerb,
+    pub verb: VaultKeyVerb,
 }
 
 /// The verbs of `sealane vault key`.
 #[derive(Debug, Subcommand)]
-pub enum KeyVerb {
+pub enum VaultKeyVerb {
     /// List what unlocks the vault
     Ls,
     /// Add a passphrase

@@ -10,7 +10,7 @@ use sealane_group::PublicKey;
 use sealane_vault::{Argon2Cost, OpenOptions, RecoveryCode, SlotKind, Vault, VaultMetadata};
 
 use super::VaultAccess;
-use crate::args::vault::{self as args, KeyVerb, VaultInit, VaultKey};
+use crate::args::vault::{self as args, VaultInit, VaultKey, VaultKeyVerb};
 use crate::passphrase::Passphrase;
 use crate::terminal::table;
 use crate::{CliFailure, Terminal};
@@ -44,24 +44,24 @@ pub(super) fn run(
     location: &VaultAccess,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    if let KeyVerb::Rotate(rotate) = &args.verb {
+    if let VaultKeyVerb::Rotate(rotate) = &args.verb {
         return super::rotate::run(rotate, location, terminal);
     }
     let vault = location.open()?;
     match &args.verb {
-        KeyVerb::Rotate(_) => Ok(()),
-        KeyVerb::Ls => list(&vault, terminal),
-        KeyVerb::Passphrase { new_passphrase_file, label } => {
+        VaultKeyVerb::Rotate(_) => Ok(()),
+        VaultKeyVerb::Ls => list(&vault, terminal),
+        VaultKeyVerb::Passphrase { new_passphrase_file, label } => {
             let new = Passphrase::choose_other(new_passphrase_file.as_deref())?;
             let id = vault.add_passphrase(new.bytes(), Argon2Cost::default(), label)?;
             added(&id, terminal)
         }
-        KeyVerb::Recovery => recovery(&vault, terminal),
-        KeyVerb::Identity { public: word } => {
+        VaultKeyVerb::Recovery => recovery(&vault, terminal),
+        VaultKeyVerb::Identity { public: word } => {
             let id = vault.add_identity(&public(word)?, "")?;
             added(&id, terminal)
         }
-        KeyVerb::Writer { out, label } => {
+        VaultKeyVerb::Writer { out, label } => {
             let key = vault.add_writer(label)?;
             secret_file(out, key.expose().as_bytes())?;
             terminal.line(format_args!(
@@ -71,7 +71,7 @@ pub(super) fn run(
                 out.display()
             ))
         }
-        KeyVerb::Rm { id } => Ok(vault.remove_slot(id)?),
+        VaultKeyVerb::Rm { id } => Ok(vault.remove_slot(id)?),
     }
 }
 

@@ -133,7 +133,7 @@ impl Proof<'_> {
         let pace = &Pace::default();
         std::thread::scope(|scope| {
             // However this ends, the writers are told, or the scope would wait for them.
-            let _told = Told(pace);
+            let _told = StopsWriters(pace);
             for habit in self.load.habits() {
                 let writer = Writer::new(node.http(), ledger, self.seed);
                 let random = Random::new(random.next());
@@ -271,9 +271,9 @@ impl Drop for Frozen {
 }
 
 /// Tells the writers to stop.
-struct Told<'a>(&'a Pace);
+struct StopsWriters<'a>(&'a Pace);
 
-impl Drop for Told<'_> {
+impl Drop for StopsWriters<'_> {
     fn drop(&mut self) {
         self.0.stop();
     }

@@ -6,7 +6,7 @@ use crate::tape::{Tape, TapeSpan};
 /// The structures that the peer has defined. Changes count from [`RecordDictionary::commit`] on.
 #[derive(Debug)]
 pub(super) struct RecordDictionary {
-    structures: Vec<Structure>,
+    structures: Vec<PeerStructure>,
     /// The structure of each record byte, as an index. A peer may define a byte again, even
     /// while a record of the old structure is open, so structures outlive their byte.
     by_byte: ByByte,
@@ -22,7 +22,7 @@ pub(super) struct RecordDictionary {
 type ByByte = [Option<u32>; MAX_RECORDS];
 
 #[derive(Debug, Default)]
-struct Structure {
+struct PeerStructure {
     /// All keys, one behind the other, and where each ends.
     text: Vec<u8>,
     ends: Vec<u32>,
@@ -85,7 +85,7 @@ impl RecordDictionary {
             self.committed_by_byte = self.by_byte;
         }
         let index = self.structures.len() as u32;
-        self.structures.push(Structure::default());
+        self.structures.push(PeerStructure::default());
         if let Some(slot) = self.by_byte.get_mut(slot) {
             *slot = Some(index);
         }

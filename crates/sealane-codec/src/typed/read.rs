@@ -137,7 +137,7 @@ impl<'de> Deserializer<'de> for TypedReader<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
         let elements = elements(self.codec, self.datum)?.into_iter();
-        visitor.visit_seq(Elements { elements, of: self })
+        visitor.visit_seq(TypedElements { elements, of: self })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
@@ -244,12 +244,12 @@ impl<'de> MapAccess<'de> for FieldsReader<'_, 'de> {
 }
 
 /// The elements of an array.
-struct Elements<'de> {
+struct TypedElements<'de> {
     elements: std::vec::IntoIter<&'de [u8]>,
     of: TypedReader<'de>,
 }
 
-impl<'de> SeqAccess<'de> for Elements<'de> {
+impl<'de> SeqAccess<'de> for TypedElements<'de> {
     type Error = TypedError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(

@@ -8,6 +8,7 @@ use sealane_document::{
     DocumentCursor, DocumentDelivery, DocumentQuota, DocumentStore, ShelfKeeper, StoreError,
     TakeOutcome,
 };
+use sealane_testing::check_damaged_copies;
 
 use crate::team::{GROUP, Origin, peer};
 
@@ -98,32 +99,21 @@ fn the_database_of_another_program_is_left_as_it_is() {
 #[test]
 fn a_damaged_store_is_read_or_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let (path, damaged) = (folder.path().join("documents.db"), folder.path().join("damaged.db"));
+    let path = folder.path().join("documents.db");
     let mut store = open(&path, ShelfKeeper::Member);
     let mut origin = Origin::new(3);
     for count in 0..40 {
         store.take(&origin.seal(72 + count % 8, &[7; 100]), peer(1)).unwrap();
     }
     drop(store);
-    let whole = std::fs::read(&path).unwrap();
-    let cut = (0..whole.len()).step_by(whole.len() / 24).map(|end| whole[..end].to_vec());
-    let flipped = (0..whole.len()).step_by(whole.len() / 96).map(|at| {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 0x55;
-        bytes
-    });
-    for bytes in cut.chain(flipped) {
-        std::fs::write(&damaged, bytes).unwrap();
+    check_damaged_copies(&path, |damaged| {
         if let Ok(mut store) =
-            DocumentStore::open(&damaged, ShelfKeeper::Member, DocumentQuota::default())
+            DocumentStore::open(damaged, ShelfKeeper::Member, DocumentQuota::default())
         {
             let _ = store.take(&origin.seal(4, b"here"), peer(1));
             assert!(store.since(DocumentCursor::START, 100).len() <= 41);
         }
-        for left in ["damaged.db-wal", "damaged.db-shm"] {
-            let _ = std::fs::remove_file(folder.path().join(left));
-        }
-    }
+    });
 }
 
 #[test]

@@ -6,6 +6,7 @@ use sealane_frame::limits::MAX_HOP_LIMIT;
 use sealane_frame::{
     FrameBuf, FrameError, FrameMut, FrameView, PeerTag, RELAY_BYTES, SlotRing, forward_batch,
     forward_compact_in_place, forward_in_place, open_compact, open_frame, seal_compact, seal_frame,
+    set_compact_hop_limit, set_hop_limit,
 };
 use sealane_seal::Class;
 
@@ -49,6 +50,22 @@ fn a_hop_limit_is_clamped_where_it_is_set_read_and_lowered() {
         assert_eq!(frame[16], expected, "from {limit}");
     }
     assert_eq!(forward_in_place(&mut frame, RELAY, RELAY), Err(FrameError::HopLimitSpent));
+}
+
+#[test]
+fn a_hop_limit_is_set_again_and_nothing_else_changes() {
+    let mut members = Members::new(Class::Group);
+    let before = frame(&mut members);
+    let mut full = before.clone();
+    forward_in_place(&mut full, RELAY, RELAY).unwrap();
+    let relayed = full.clone();
+    set_hop_limit(&mut full, 255);
+    assert_eq!(FrameView::parse(&full).unwrap().header().hop_limit(), MAX_HOP_LIMIT);
+    assert_eq!(full[RELAY_BYTES..], before[RELAY_BYTES..]);
+    assert_eq!(full[..RELAY_BYTES - 1], relayed[..RELAY_BYTES - 1]);
+    let mut cut = before[..RELAY_BYTES - 1].to_vec();
+    set_hop_limit(&mut cut, 1);
+    assert_eq!(cut, before[..RELAY_BYTES - 1], "there is no hop limit in it");
 }
 
 #[test]
@@ -116,6 +133,9 @@ fn a_compact_frame_is_sent_on_in_place() {
         }
         assert_eq!(forward_compact_in_place(frame, 9), Err(FrameError::HopLimitSpent));
         assert_eq!(frame[1..], before[1..]);
+        let mut renewed = frame.to_vec();
+        set_compact_hop_limit(&mut renewed, 255);
+        assert_eq!(renewed, before);
         let opened = open_compact(&mut members.opener, &binding, frame, &link);
         assert_eq!(opened.unwrap().body, BODY);
     }

@@ -23,7 +23,7 @@ struct Logged {
 
 /// The notices that the authority has given, in its order, and the state of its members before
 /// each.
-struct World {
+struct OrderLog {
     place: Place,
     log: Vec<Logged>,
     /// Notices of another group, whose authority and beater are the same.
@@ -89,8 +89,8 @@ const STEPS: &[Step] = &[
     Advance,
 ];
 
-impl World {
-    fn new() -> World {
+impl OrderLog {
+    fn new() -> OrderLog {
         let place = Place::quick();
         let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
         for name in ["car", "bus"] {
@@ -112,7 +112,7 @@ impl World {
         STEPS.iter().for_each(|step| log.extend(given.logged(step)));
         let heartbeat = base.heartbeat().unwrap();
         let foreign = foreign(&place);
-        World { place, log, foreign, heartbeat }
+        OrderLog { place, log, foreign, heartbeat }
     }
 
     /// A folder as it was when so many notices had been obeyed without a fault.
@@ -222,6 +222,20 @@ enum Fault {
 
 use Fault::{BehindForeign, Cut, Dropped, Flipped, HeldBack, Repeated, SwappedWithNext};
 
+impl Fault {
+    fn all(seed: usize) -> [Fault; 7] {
+        [
+            Dropped,
+            SwappedWithNext,
+            Repeated,
+            Cut(seed),
+            HeldBack,
+            BehindForeign(seed),
+            Flipped(seed),
+        ]
+    }
+}
+
 /// The input of a member: a notice of the log, or bytes that are none of it.
 #[derive(Clone)]
 enum Handed {
@@ -229,7 +243,7 @@ enum Handed {
     Other(Vec<u8>),
 }
 
-fn with_fault(world: &World, handed: &mut Vec<Handed>, at: usize, fault: Fault) {
+fn with_fault(world: &OrderLog, handed: &mut Vec<Handed>, at: usize, fault: Fault) {
     let bytes = match &handed[at] {
         Handed::Logged(number) => world.log[*number].notice.as_bytes().to_vec(),
         Handed::Other(bytes) => bytes.clone(),
@@ -262,7 +276,7 @@ fn with_fault(world: &World, handed: &mut Vec<Handed>, at: usize, fault: Fault) 
 
 /// A member that is handed notices one after the other.
 struct Run<'a> {
-    world: &'a World,
+    world: &'a OrderLog,
     member: GroupMember,
     sender: Option<GroupSender>,
     /// The highest floor of the notices that it was handed so far.
@@ -271,7 +285,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// Begins where so many notices were obeyed.
-    fn begin(world: &'a World, name: &str, obeyed: usize, folder: &Path) -> Run<'a> {
+    fn begin(world: &'a OrderLog, name: &str, obeyed: usize, folder: &Path) -> Run<'a> {
         clone(&world.folder(name, obeyed), folder);
         let member = reopen(folder);
         let floor = world.log[..obeyed].iter().map(|logged| logged.floor).max();
@@ -308,7 +322,7 @@ impl<'a> Run<'a> {
 
 /// Hands a member what is left of the log behind a place, with faults in it, and checks where that
 /// leads.
-fn run(world: &World, name: &str, first: usize, handed: &[Handed], case: &str) {
+fn run(world: &OrderLog, name: &str, first: usize, handed: &[Handed], case: &str) {
     let folder = tempfile::tempdir_in(world.place.folder.path()).unwrap();
     let root = folder.path().join(name);
     let mut run = Run::begin(world, name, first, &root);
@@ -346,13 +360,13 @@ fn run(world: &World, name: &str, first: usize, handed: &[Handed], case: &str) {
     assert!(sealing.is_ok() || run.member.is_removed(), "{case}: {sealing:?}");
 }
 
-fn handed_from(world: &World, first: usize) -> Vec<Handed> {
+fn handed_from(world: &OrderLog, first: usize) -> Vec<Handed> {
     (first..world.log.len()).map(Handed::Logged).collect()
 }
 
 #[test]
 fn any_fault_in_any_place() {
-    let world = World::new();
+    let world = OrderLog::new();
     assert!(world.log.len() > 50, "{}", world.log.len());
     for name in ["car", "bus"] {
         world.obey_all(name);
@@ -362,15 +376,7 @@ fn any_fault_in_any_place() {
     assert_eq!(car.roster(), reopen(&world.place.path("base")).roster());
     for at in 0..world.log.len() {
         let seed = at * 7919;
-        let faults = [
-            Dropped,
-            SwappedWithNext,
-            Repeated,
-            Cut(seed),
-            HeldBack,
-            BehindForeign(seed),
-            Flipped(seed),
-        ];
+        let faults = Fault::all(seed);
         // The one that stays meets every fault; the one that leaves, one in each place.
         let cases = faults.iter().map(|fault| ("car", fault));
         for (name, fault) in cases.chain([("bus", &faults[at % faults.len()])]) {
@@ -398,7 +404,7 @@ fn three_faults_at_once() {
         std::env::var(name).map_or(default, |text| text.parse().unwrap())
     };
     let (first, count) = (number("SEALANE_SEED", 0), number("SEALANE_SEEDS", 200));
-    let world = World::new();
+    let world = OrderLog::new();
     for name in ["car", "bus"] {
         world.obey_all(name);
     }
@@ -410,15 +416,7 @@ fn three_faults_at_once() {
         let mut faults = Vec::new();
         for _ in 0..3 {
             let seed = numbers.below(1 << 20);
-            let all = [
-                Dropped,
-                SwappedWithNext,
-                Repeated,
-                Cut(seed),
-                HeldBack,
-                BehindForeign(seed),
-                Flipped(seed),
-            ];
+            let all = Fault::all(seed);
             let fault = all[numbers.below(all.len())];
             let at = numbers.below(handed.len());
             with_fault(&world, &mut handed, at, fault);

@@ -16,19 +16,19 @@ use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{Binding, Class, Epoch, Sealer, SenderContext, Slot};
 
 /// An authority, two members, and a third who goes by no rules.
-struct World {
+struct FleetWithThief {
     place: Place,
     base: GroupMember,
     members: Vec<GroupMember>,
     thief: GroupMember,
 }
 
-impl World {
-    fn new() -> World {
+impl FleetWithThief {
+    fn new() -> FleetWithThief {
         let place = Place::new();
         let (base, mut members) = place.fleet(4, NewGroup::default());
         let thief = members.pop().unwrap();
-        World { place, base, members, thief }
+        FleetWithThief { place, base, members, thief }
     }
 
     /// All that is written of the authority and the members.
@@ -54,7 +54,7 @@ struct Forged {
 }
 
 impl Forged {
-    fn frame(&self, world: &World, binding: &Binding, body: &[u8]) -> Vec<u8> {
+    fn frame(&self, world: &FleetWithThief, binding: &Binding, body: &[u8]) -> Vec<u8> {
         let (thief, counter) = (&world.thief, self.counter);
         let epochs = thief.epochs();
         let sealer = Sealer::new(thief.group(), self.slot, self.context, epochs, counter);
@@ -80,7 +80,7 @@ fn advance(number: u64) -> Vec<u8> {
 fn notice(
     number: u64,
     frame: &[u8],
-    world: &World,
+    world: &FleetWithThief,
     signer: Option<&Ed25519KeyPair>,
 ) -> GroupNotice {
     let mut bytes = [&[1], &number.to_be_bytes()[..], frame].concat();
@@ -101,7 +101,7 @@ fn thiefs_key(place: &Place) -> Ed25519KeyPair {
 
 #[test]
 fn messages_in_the_slots_of_others_move_nothing() {
-    let mut world = World::new();
+    let mut world = FleetWithThief::new();
     let mut sender = world.members[0].sender().unwrap();
     let honest = seal(&mut sender, Class::Group, b"honest");
     let counters = world.files();
@@ -142,7 +142,7 @@ fn messages_in_the_slots_of_others_move_nothing() {
 
 #[test]
 fn a_live_sender_is_not_closed_by_who_announces_itself_in_its_slot() {
-    let world = World::new();
+    let world = FleetWithThief::new();
     let mut sender = world.members[0].sender().unwrap();
     let mut reader = world.base.opener().unwrap();
     let mut buf = FrameBuf::new();
@@ -170,7 +170,7 @@ fn a_live_sender_is_not_closed_by_who_announces_itself_in_its_slot() {
 
 #[test]
 fn notices_that_the_authority_has_not_signed_are_nothing() {
-    let mut world = World::new();
+    let mut world = FleetWithThief::new();
     let key = thiefs_key(&world.place);
     let orders = world.base.orders();
     let control = Binding::stream(&world.base.control_topic());
@@ -213,7 +213,7 @@ fn notices_that_the_authority_has_not_signed_are_nothing() {
 /// The other way round: the frame is closed to who is no member, and its signature to who is.
 #[test]
 fn a_true_notice_says_nothing_in_another_place() {
-    let mut world = World::new();
+    let mut world = FleetWithThief::new();
     let rotated = world.base.rotate().unwrap();
     let frame = rotated[0].frame().unwrap().to_vec();
     let mut reader = world.thief.opener().unwrap();

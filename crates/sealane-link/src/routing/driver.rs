@@ -1,6 +1,5 @@
 //! The thread that owns the machine: what comes to it, and what it wants done.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,20 +10,19 @@ use sealane_mesh::{
 };
 
 use super::found::LinkNeighbour;
-use super::frames::{interface, is_full};
-use super::load::RadioLoad;
+use super::frames::interface;
+use super::links::RoutingLinks;
+use super::pace::RoutingPace;
 use super::places::{LinkPlace, NeighbourPlaces};
 use super::{
     AirTimeSpent, FoundNeighbour, IntakeNext, RouteStatus, RoutingFound, RoutingNeighbour,
     RoutingSecrets, RoutingShared, RoutingStatus, RoutingTask, RoutingWay,
 };
-use crate::address::LinkAddress;
 use crate::config::Config;
 use crate::counters::DropReason;
 use crate::desk::is_announcement;
-use crate::limits::{MAX_SEND_WAIT_MS, ROUTING_TURN_MS};
-use crate::link::{LinkReady, RelayLink, SentBytes};
-use crate::outlet::LinkOutlet;
+use crate::limits::ROUTING_TURN_MS;
+use crate::link::RelayLink;
 use crate::relay::{RelayArrival, RelayShared};
 use crate::table::RelayTable;
 use crate::{LinkConfig, LinkError};
@@ -34,28 +32,15 @@ pub(crate) struct RoutingDriver {
     mesh: Mesh,
     shared: Arc<RelayShared>,
     routing: Arc<RoutingShared>,
-    links: Arc<[RelayLink]>,
-    configs: Vec<LinkConfig>,
-    /// How busy the channels of radios are, by link.
-    loads: BTreeMap<usize, RadioLoad>,
-    outlet: LinkOutlet,
+    links: RoutingLinks,
     places: NeighbourPlaces,
     /// The neighbours and ways that the data path's table knows.
     found: RoutingFound,
     /// The table whose sources the machine carries.
     version: Option<u64>,
-    /// Neighbours or ways may have changed since then.
-    is_stale: bool,
-    refreshed: MeshTime,
-    told: MeshTime,
+    pace: RoutingPace,
     status: RoutingStatus,
-    unit: Vec<u8>,
 }
-
-/// How soon after what was heard the table follows, at the latest.
-const REFRESH_US: u64 = 50_000;
-/// How old a status may be.
-const STATUS_US: u64 = 1_000_000;
 
 impl RoutingDriver {
     /// The machine of a configuration with its interfaces.
@@ -95,28 +80,18 @@ impl RoutingDriver {
         links: &Arc<[RelayLink]>,
         configs: &[LinkConfig],
     ) -> Self {
-        let outlet = LinkOutlet::new(Arc::clone(links), Arc::clone(&shared.tap), FRAGMENTS);
+        let links = RoutingLinks::new(shared, links, configs);
         let status = RoutingStatus::clone(&routing.status());
-        let now = MeshTime(shared.now_us());
-        let radios = configs.iter().enumerate().filter(|(_, config)| config.is_radio());
-        let load = |config: &LinkConfig| config.mesh_medium().map(|of| RadioLoad::new(of, now));
-        let loads = radios.filter_map(|(link, config)| Some((link, load(config)?))).collect();
         Self {
             mesh,
-            loads,
+            links,
             shared: Arc::clone(shared),
             routing: Arc::clone(routing),
-            links: Arc::clone(links),
-            configs: configs.to_vec(),
-            outlet,
             places: NeighbourPlaces::default(),
             found: RoutingFound::default(),
             version: None,
-            is_stale: true,
-            refreshed: MeshTime(0),
-            told: MeshTime(0),
+            pace: RoutingPace::default(),
             status,
-            unit: vec![],
         }
     }
 
@@ -126,7 +101,7 @@ impl RoutingDriver {
         loop {
             let now = self.now();
             let wake = self.mesh.next_wake().map(|at| Duration::from_micros(at.since(now).0));
-            let stale = self.is_stale.then_some(Duration::from_micros(REFRESH_US));
+            let stale = self.pace.patience();
             // The thread also wakes for a stale table. Without that, a quiet mesh would leave
             // frames on a way that has gone.
             let turn = Duration::from_millis(ROUTING_TURN_MS);
@@ -141,7 +116,7 @@ impl RoutingDriver {
             self.drain();
             self.refresh();
             // One addition for each turn keeps the shared counters out of the path of each unit.
-            self.shared.counters.take(&mut self.outlet.tally);
+            self.shared.counters.take(self.links.tally());
         }
     }
 
@@ -153,11 +128,11 @@ impl RoutingDriver {
         let now = self.now();
         match task {
             RoutingTask::Heard { link, from, unit } => {
-                self.note_load(link, unit.len());
+                self.links.note_load(link, unit.len());
                 let from = self.places.hear(LinkPlace { link, address: from });
                 let interface = interface(link);
                 self.mesh.take(now, MeshInput::Heard { interface, from, unit: (&*unit).into() });
-                self.is_stale = true;
+                self.pace.note_change();
             }
             RoutingTask::Mesh(input) => {
                 let is_documents = matches!(input, MeshInput::Documents { .. });
@@ -171,26 +146,18 @@ impl RoutingDriver {
                 self.status.fault = outcome.err().map(|error| error.to_string());
                 // A new epoch changes tags and routes. Table and status must not wait for their
                 // usual turn.
-                (self.is_stale, self.told) = (true, MeshTime(0));
+                self.pace.note_change();
+                self.pace.tell_now();
             }
-        }
-    }
-
-    /// Counts a unit that a radio has sent or heard. Wires are never busy.
-    fn note_load(&mut self, link: usize, unit_bytes: usize) {
-        if let Some(load) = self.loads.get_mut(&link) {
-            load.note(unit_bytes);
         }
     }
 
     /// Tells the machine once a second how busy the channels of its radios are.
     fn tell_loads(&mut self) {
         let now = self.now();
-        for (link, load) in &mut self.loads {
-            if let Some(busy_ppm) = load.take(now) {
-                let interface = interface(*link);
-                self.mesh.take(now, MeshInput::Load { interface, busy_ppm });
-            }
+        for (link, busy_ppm) in self.links.loads(now) {
+            let interface = interface(link);
+            self.mesh.take(now, MeshInput::Load { interface, busy_ppm });
         }
     }
 
@@ -203,7 +170,7 @@ impl RoutingDriver {
                     self.send(usize::from(interface.0), to, &unit, urgency);
                 }
                 // A timer changes routes too, and then no unit has made the table stale.
-                MeshOutput::Table(_) => (self.is_stale, self.refreshed) = (true, MeshTime(0)),
+                MeshOutput::Table(_) => self.pace.refresh_now(),
                 MeshOutput::Deliver { frame } => {
                     // The end gathers packets of a turn, and gets one pause after the last instead
                     // of one after each.
@@ -218,7 +185,7 @@ impl RoutingDriver {
                 }
                 MeshOutput::Event(event) => {
                     self.status.own_slot_heard += u64::from(event == MeshEvent::OwnSlotHeard);
-                    (self.is_stale, self.refreshed) = (true, MeshTime(0));
+                    self.pace.refresh_now();
                     self.routing.hear(&MeshOutput::Event(event));
                 }
             }
@@ -226,7 +193,7 @@ impl RoutingDriver {
         if let Some(end) = self.shared.end.as_ref().filter(|_| has_delivered)
             && let Err(why) = (end.take)(RelayArrival::Pause)
         {
-            self.outlet.tally.drop(why, 1);
+            self.links.tally().drop(why, 1);
         }
         self.routing.documents.set(0, &self.mesh);
         let mesh = &self.mesh;
@@ -235,67 +202,23 @@ impl RoutingDriver {
 
     /// Sends a unit of the machine. Over wires frames to everybody go by the data path.
     fn send(&mut self, link: usize, to: UnitReceiver, unit: &[u8], urgency: SendUrgency) {
-        let Some(config) = self.configs.get(link) else { return };
         let is_control = urgency == SendUrgency::Control || self.routing.is_control(unit);
-        let (is_radio, length_bytes) = (config.is_radio(), config.length_bytes());
         // The data path has sent this frame over the wires already. A second copy would only be
         // counted as a repeat.
-        if !is_radio && !is_control && to == UnitReceiver::Everybody {
+        if !is_control && to == UnitReceiver::Everybody && !self.links.is_radio(link) {
             return;
         }
         let to = match to {
             UnitReceiver::Everybody => None,
             UnitReceiver::Neighbour(name) => match self.places.of(name) {
                 Some(at) => Some(at.address),
-                None => return self.outlet.tally.drop(DropReason::NoRoute, 1),
+                None => return self.links.tally().drop(DropReason::NoRoute, 1),
             },
         };
-        let mut whole = std::mem::take(&mut self.unit);
-        whole.clear();
-        if length_bytes > 0 {
-            // A card pads short units with zeros, and a radio's unit does not tell its own length.
-            whole.extend((unit.len() as u16).to_le_bytes());
-        }
-        whole.extend_from_slice(unit);
-        // Only a unit that left counts as air time. One that the link refused occupied no channel.
-        if self.put(link, to, &whole) {
-            self.note_load(link, unit.len());
-        }
-        self.unit = whole;
+        self.links.send(link, to, unit);
         if !is_control {
-            self.outlet.tally.forwarded.add(1, unit.len());
+            self.links.tally().forwarded.add(1, unit.len());
         }
-    }
-
-    /// Gives a unit to a link, and waits a little where it is full. Whether it was sent.
-    fn put(&mut self, index: usize, to: Option<LinkAddress>, unit: &[u8]) -> bool {
-        let links = Arc::clone(&self.links);
-        let Some(link) = links.get(index) else { return false };
-        let give = || match to {
-            Some(to) => link.send(to, unit, unit.len()),
-            None => link.send_all(unit),
-        };
-        let mut sent = give();
-        // One short wait bridges a burst. A longer one would stop all interfaces, since one thread
-        // serves them.
-        if sent.stopped.as_ref().is_some_and(is_full) {
-            let _ = link.wait(LinkReady::ToSend, Duration::from_millis(MAX_SEND_WAIT_MS));
-            sent = give();
-        }
-        let SentBytes { stopped, .. } = sent;
-        let is_sent = stopped.is_none();
-        match stopped {
-            None => {
-                self.outlet.tally.sent.add(1, unit.len());
-                if let Some(capture) = self.shared.tap.get() {
-                    let to = to.unwrap_or_else(|| link.everybody());
-                    capture.went(index, to, unit, unit.len());
-                }
-            }
-            Some(error) if is_full(&error) => self.outlet.tally.drop(DropReason::LinkFull, 1),
-            Some(_) => self.outlet.tally.drop(DropReason::LinkFault, 1),
-        }
-        is_sent
     }
 
     /// Takes a frame that a radio brought for this machine, or for everybody.
@@ -307,7 +230,7 @@ impl RoutingDriver {
             Err(why) => Err(why),
         };
         if let Err(why) = outcome {
-            self.outlet.tally.drop(why, 1);
+            self.links.tally().drop(why, 1);
         }
     }
 
@@ -328,7 +251,7 @@ impl RoutingDriver {
         let end = self.shared.end.as_ref().ok_or(DropReason::NoEnd)?;
         let frame_bytes = frame.len();
         (end.take)(RelayArrival::Frame(frame))?;
-        self.outlet.tally.delivered.add(1, frame_bytes);
+        self.links.tally().delivered.add(1, frame_bytes);
         Ok(())
     }
 
@@ -350,7 +273,7 @@ impl RoutingDriver {
             Ok(())
         })?;
         if goes_on {
-            self.send_on_wires(table, frame);
+            self.links.send_on_wires(table, frame);
         }
         // The member's own frame comes through here on its way out, and must not come back to it.
         if self.shared.end.is_some() && header.source() != table.end() {
@@ -359,18 +282,10 @@ impl RoutingDriver {
         Ok(())
     }
 
-    fn send_on_wires(&mut self, table: &RelayTable, frame: &[u8]) {
-        for to in table.neighbours().iter().filter(|one| !one.is_radio) {
-            self.outlet.tally.forwarded.add(1, frame.len());
-            self.outlet.send(to, frame, frame.len());
-        }
-    }
-
     /// Has the data path's table and the status follow what the machine has found.
     fn refresh(&mut self) {
         let now = self.now();
-        if self.is_stale && now.since(self.refreshed).0 >= REFRESH_US {
-            (self.is_stale, self.refreshed) = (false, now);
+        if self.pace.is_table_due(now) {
             self.follow_sources();
             let found = self.look();
             // A table costs an allocation in each thread that follows it. Hellos that change
@@ -378,11 +293,10 @@ impl RoutingDriver {
             if found != self.found {
                 self.found = found;
                 self.shared.publish(self.found.clone());
-                self.told = MeshTime(0);
+                self.pace.tell_now();
             }
         }
-        if now.since(self.told).0 >= STATUS_US || self.told == MeshTime(0) {
-            self.told = now;
+        if self.pace.is_status_due(now) {
             self.tell();
         }
     }
@@ -425,7 +339,7 @@ impl RoutingDriver {
 
     fn tell(&mut self) {
         let link = |interface: InterfaceId| {
-            let config = self.configs.get(usize::from(interface.0));
+            let config = self.links.configs().get(usize::from(interface.0));
             config.map(|config| config.name.clone()).unwrap_or_default()
         };
         let neighbours = self.mesh.neighbours().into_iter().map(|one| RoutingNeighbour {
@@ -448,7 +362,7 @@ impl RoutingDriver {
             ways: self.ways(route.to, &link),
         });
         let routes = routes.collect();
-        let spent = self.configs.iter().enumerate().filter_map(|(index, config)| {
+        let spent = self.links.configs().iter().enumerate().filter_map(|(index, config)| {
             let medium = config.discovery?.medium.name();
             let interface = InterfaceId(u8::try_from(index).ok()?);
             let parts = self.mesh.spent(interface);
@@ -481,6 +395,3 @@ impl RoutingDriver {
         ways.collect()
     }
 }
-
-/// Where the ids of fragments begin: between those of the threads of links.
-const FRAGMENTS: u16 = 0x0c00;

@@ -62,7 +62,7 @@ fn what_is_wrong_is_said_with_its_code_and_line() {
     let file = dir.path().join("bad.toml");
     for (text, said) in [
         ("version = 1\nduration_s = 1\nsede = 4\n", "line 3: unknown field `sede`"),
-        ("version = 1\nduration_s = 1\nsede = 4\n", "did you mean `seed`? [SL-SIM-01]"),
+        ("version = 1\nduration_s = 1\nsede = 4\n", "did you mean `seed`? [SL-SIM-02]"),
         ("version = 1\nduration_s = 1\n", "there is no [[node]] [SL-SIM-02]"),
     ] {
         std::fs::write(&file, text).unwrap();

@@ -3,12 +3,13 @@
 
 use std::hint::black_box;
 
-use sealane_frame::{PeerTag, forward_in_place};
+use sealane_frame::limits::MAX_HOP_LIMIT;
+use sealane_frame::{PeerTag, forward_in_place, set_hop_limit};
 use sealane_seal::{Class, Suite};
 
 use super::{
-    BaselineControl, BaselineHeartbeat, BaselineMessage, BaselinePacket, DESTINATION, FROM,
-    HOPS_AT, ORIGIN, TO,
+    BaselineControl, BaselineHeartbeat, BaselineMessage, BaselinePacket, DESTINATION, FROM, ORIGIN,
+    TO,
 };
 use super::{BenchMembers, MeasurePlan, RELAY, VariantCost, fresh, measure, members, timed};
 use crate::baseline::forward::reply_into;
@@ -47,9 +48,7 @@ pub(super) fn measure(plan: &MeasurePlan) -> Result<[VariantCost; 4]> {
         }),
         timed(move || {
             // It would have no hops left otherwise; the byte lies in the line that is touched.
-            if let Some(hops) = frame.get_mut(HOPS_AT) {
-                *hops = 15;
-            }
+            set_hop_limit(&mut frame, MAX_HOP_LIMIT);
             let sent = forward_in_place(black_box(&mut frame), PeerTag::BROADCAST, RELAY);
             works.set(works.get() && black_box(sent.is_ok()));
         }),

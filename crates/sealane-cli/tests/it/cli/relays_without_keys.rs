@@ -180,8 +180,8 @@ fn what_a_relay_cannot_start_with_is_named() {
     let good = config(3, ("slot 1", "127.0.0.1:1"), ("slot 0", "127.0.0.1:2"));
     let file = home.path("relay.toml").display().to_string();
     for (from, to, code) in [
-        ("version", "vision", "SL-LINK-01"),
-        ("\"slot 0\"", "\"slot 7\"", "SL-LINK-04"),
+        ("version", "vision", "SL-LINK-02"),
+        ("\"slot 0\"", "\"slot 7\"", "SL-LINK-03"),
         ("link = \"road\"", "link = \"rail\"", "SL-LINK-02"),
         ("[\"fleet.card\"]", "[\"relay.toml\"]", "SL-LINK-03"),
         ("[\"fleet.card\"]", "[\"no.card\"]", "SL-CLI-03"),

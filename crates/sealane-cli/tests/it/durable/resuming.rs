@@ -17,7 +17,7 @@ pub(crate) struct Resuming {
 }
 
 /// The answer to a resumed reader.
-struct Told {
+struct ResumeAnswer {
     recovered: bool,
     offset: u64,
 }
@@ -99,11 +99,11 @@ impl Resuming {
         assert_eq!(again, None, "{topic}: it is given again what it has read");
     }
 
-    fn resume(&self, address: &str, offset: u64, generation: u64) -> Told {
+    fn resume(&self, address: &str, offset: u64, generation: u64) -> ResumeAnswer {
         let query = format!("stream={}&from={offset}&generation={generation}", self.topic);
         let mut socket = WebSocket::open(address, &query).expect("a reader connects");
         match socket.next(Duration::from_secs(10)).expect("a first frame") {
-            Frame::Text(text) => Told {
+            Frame::Text(text) => ResumeAnswer {
                 recovered: json::raw(&text, "recovered") == "true",
                 offset: json::number(&text, "offset"),
             },

@@ -234,8 +234,8 @@ pub(super) const ROWS: &[Row] = &[
     row("sealane pub greetings hi --group fleets", 2, "SL-GROUP-15", &["`fleets`"]),
     row("sealane pub greetings hi --group fleet", 4, "SL-HUB-18", &["is open", "another topic"]),
     row("sealane policy check junk", 2, "SL-POLICY-01", &["junk: line 1: "]),
-    row("sealane relay junk", 2, "SL-LINK-01", &["junk: line 1: "]),
-    row("sealane mesh up fleet mesh.toml", 1, "SL-LINK-07", &["interface lo: ", "is free"]),
+    row("sealane relay junk", 2, "SL-LINK-02", &["junk: line 1: "]),
+    row("sealane mesh up fleet mesh.toml", 1, "SL-LINK-05", &["interface lo: ", "CAP_NET_ADMIN"]),
     row(
         "unshare -rm sh -c 'mount -t ramfs none empty; sealane key new x --keys empty/x 2> log; \
          sealane group new y --keys empty/x'",

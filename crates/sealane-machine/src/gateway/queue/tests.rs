@@ -1,3 +1,5 @@
+use sealane_testing::check_damaged_copies;
+
 use super::*;
 use crate::gateway::frame::tests::frame;
 
@@ -152,28 +154,16 @@ fn a_store_is_followed_with_the_frames_that_it_gave() {
 
 #[test]
 fn a_damaged_queue_is_read_or_refused_by_name() {
-    let (folder, file) = place();
+    let (_folder, file) = place();
     let queue = GatewayQueue::open(&file, 1000 * one()).unwrap();
     let frames: Vec<_> = (0..40).map(|sequence| sealed(1, 72, sequence)).collect();
     queue.put(&frames).unwrap();
     drop(queue);
-    let whole = std::fs::read(&file).unwrap();
-    let damaged = folder.path().join("damaged");
-    let cut = (0..whole.len()).step_by(whole.len() / 24).map(|end| whole[..end].to_vec());
-    let flipped = (0..whole.len()).step_by(whole.len() / 96).map(|at| {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 0x55;
-        bytes
-    });
-    for bytes in cut.chain(flipped) {
-        std::fs::write(&damaged, bytes).unwrap();
-        if let Ok(queue) = GatewayQueue::open(&damaged, 1000 * one()) {
+    check_damaged_copies(&file, |damaged| {
+        if let Ok(queue) = GatewayQueue::open(damaged, 1000 * one()) {
             let _ = (queue.window(&HashSet::new()), queue.put(&frames), queue.status());
         }
-        for left in ["damaged-wal", "damaged-shm"] {
-            let _ = std::fs::remove_file(folder.path().join(left));
-        }
-    }
+    });
 }
 
 #[test]
