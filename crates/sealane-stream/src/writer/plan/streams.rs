@@ -10,6 +10,7 @@ use super::made::StreamMade;
 use super::{CommitPlanner, StreamTarget};
 use crate::StreamChange;
 use crate::commit::{NewStream, StoreChange, StoreCommit, StoreCounter};
+use crate::limits::MAX_GENERATION;
 use crate::registry::StreamRegistry;
 use crate::rooms::{StreamRoom, StreamRooms};
 use crate::shares::{ShareChanges, ShareKind};
@@ -101,6 +102,10 @@ impl StreamPlan {
         let StreamRoom { what, limit } = StreamRoom::of(topic);
         if count.saturating_sub(self.rooms_left.taken(topic)) >= limit {
             return Err(CommandRefusal::TooMany { what, limit: limit as u64 });
+        }
+        if planner.next.generation > MAX_GENERATION {
+            let (what, limit) = ("generations", MAX_GENERATION);
+            return Err(CommandRefusal::TooMany { what, limit });
         }
         if let Some(kind) = ShareKind::of_stream(topic) {
             let more = self.shares.gained(&owner, kind) + 1;
