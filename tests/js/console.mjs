@@ -98,8 +98,7 @@ async function isToldAndDoesNotAsk(page) {
   const figures = asked.filter((path) => path !== '/' && !path.startsWith('/console/'));
   assert.deepEqual(figures, ['/v1/overview'], 'the overview asks for its figures');
   // Where nothing comes any more, no rate stands still above 0.
-  const rate = page.locator('.tile strong').first();
-  await page.waitForFunction((one) => one.innerText === '0', await rate.elementHandle());
+  await page.locator('.tile strong').first().filter({ hasText: /^0$/ }).waitFor();
   page.off('request', note);
 }
 
