@@ -37,8 +37,8 @@ sealane_message::limits! {
     MAX_LIST_LOOKS: usize = 10_000, "streams";
     /// Connections of one node. A further one waits to be accepted.
     MAX_CONNECTIONS: usize = 100_000, "connections";
-    /// Connections that are a crowd. When so many have been there and an eighth of them is left, the
-    /// node gives memory back.
+    /// Connections that are a crowd. If so many were there and an eighth is left, the node gives
+    /// memory back.
     MIN_CROWD: usize = 256, "connections";
     /// How often the node looks whether a crowd has gone.
     CROWD_LOOK_MS: u64 = 1000, "milliseconds";

@@ -1,4 +1,4 @@
-//! What a node pushes to a page that watches it: `GET /v1/overview`.
+//! The figures that a node pushes to a page that watches it: `GET /v1/overview`.
 
 use crate::{Health, StreamsPage};
 
@@ -8,7 +8,7 @@ use crate::{Health, StreamsPage};
 pub struct NodeOverview {
     /// The node itself, as `GET /health` tells it.
     pub node: Health,
-    /// What it has counted since its start; none: the token may not observe.
+    /// Its counters since its start; none: the token may not observe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<OverviewCounters>,
     /// The streams that were asked for, as `GET /v1/streams` lists them.

@@ -138,7 +138,7 @@ fn the_audit_names_who_did_it() {
     assert!(!run(&watch, &["stream", "rm", "b", "--yes"]).status.success());
     let refused = audit("was refused");
     assert!(refused.contains("watch at 127.0.0.1 was refused b (Forbidden"), "{refused}");
-    // Who follows gets the past, and then each record once, as it comes, of both streams.
+    // A follower gets the past, and then each record once, as it comes, of both streams.
     let mut follow = node.command(&["--json", "audit", "-f"]);
     let mut followed = TestProcess::start(follow.env("SEALANE_TOKEN", &watch));
     let mut said = std::iter::from_fn(|| Some(followed.line()).filter(|line| !line.is_empty()));
