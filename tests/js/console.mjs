@@ -61,6 +61,7 @@ async function useConsole() {
     const { page, check } = await watched(browser, target, [404, 422]);
     await page.goto(`http://${target}/`);
     await emptyHub(page);
+    await isToldAndDoesNotAsk(page);
     await showsStreams(page);
     await readsAndPauses(page);
     await publishes(page);
@@ -78,6 +79,27 @@ async function useConsole() {
 
 async function emptyHub(page) {
   await page.getByText('No stream yet').waitFor();
+}
+
+// The overview opens one source, and asks for nothing while the hub pushes.
+async function isToldAndDoesNotAsk(page) {
+  const asked = [];
+  const note = (request) => asked.push(new URL(request.url()).pathname);
+  page.on('request', note);
+  await page.reload();
+  await page.getByText('No stream yet').waitFor();
+  for (let n = 1; n <= 3; n += 1) {
+    await enqueue(target, 'pushed', [{ n }]);
+    const row = page.getByRole('row', { name: /^pushed/ });
+    const depth = row.getByRole('cell').nth(1);
+    await depth.filter({ hasText: new RegExp(`^${n}$`) }).waitFor();
+  }
+  await page.getByText('3 since the start').waitFor();
+  const figures = asked.filter((path) => path !== '/' && !path.startsWith('/console/'));
+  assert.deepEqual(figures, ['/v1/overview'], 'the overview asks for its figures');
+  // Where nothing comes any more, no rate stands still above 0.
+  await page.locator('.tile strong').first().filter({ hasText: /^0$/ }).waitFor();
+  page.off('request', note);
 }
 
 async function showsStreams(page) {

@@ -2,7 +2,6 @@
 
 mod clock;
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -254,9 +253,8 @@ fn store(data: &Path, deep: bool, findings: &mut DoctorFindings) {
     let Ok(found) = database.metadata() else {
         return findings.good("store", "no streams yet");
     };
-    let in_use =
-        fs::File::open(data.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err());
-    let by = if in_use { "a node runs on it" } else { "no node runs on it" };
+    let by =
+        if sealane_stream::is_in_use(data) { "a node runs on it" } else { "no node runs on it" };
     if !deep {
         let said = format!("{}, {by}; --deep looks at every page", show_bytes(found.len()));
         return findings.good("store", said);

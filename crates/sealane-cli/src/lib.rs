@@ -68,6 +68,12 @@ use colour::OutputColours;
 /// The number, commit and target of this build, as `--version` says them.
 pub const VERSION: &str = env!("SEALANE_VERSION");
 
+/// Says how the allocator of this process gives back what nobody uses any more. The program has
+/// chosen its allocator, and this library has not.
+pub fn give_back_by(give_back: fn()) {
+    let _ = up::GIVE_BACK.set(give_back);
+}
+
 /// Runs the command line `args` to its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match parse(args) {

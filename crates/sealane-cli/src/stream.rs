@@ -35,7 +35,10 @@ pub async fn run(
         StreamVerb::Set(set) if is_pattern(&set.topic) => bound(&client, set, terminal).await,
         StreamVerb::Set(set) => show(&change(&client, set).await?, terminal),
         StreamVerb::Rules => rules(&client, terminal).await,
-        StreamVerb::Unset { pattern } => unset(&client, pattern, terminal).await,
+        StreamVerb::Unset { pattern, rule } if *rule || is_pattern(pattern) => {
+            unset(&client, pattern, terminal).await
+        }
+        StreamVerb::Unset { pattern, .. } => follow_rules(&client, pattern, terminal).await,
         StreamVerb::Leaks { topic, count } => leaks::run(&client, topic, *count, terminal).await,
     }
 }
@@ -367,6 +370,25 @@ async fn unset(client: &Client, pattern: &str, terminal: &mut Terminal) -> Resul
         return terminal.record(vec![("pattern", pattern.into()), ("removed", true.into())]);
     }
     terminal.line(format_args!("{pattern}: its rule is removed"))
+}
+
+/// Has a stream forget its own bounds, and says which hold from now on.
+async fn follow_rules(
+    client: &Client,
+    topic: &str,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    // The change alone would make a stream that is not there.
+    client.stream(topic).await?;
+    let state = client.configure(topic).follow_rules().await?;
+    if terminal.json() {
+        return terminal.record(fields(&state));
+    }
+    let bounds = bounds_said(&state.retention);
+    match bounds_by(&state).as_str() {
+        "-" => terminal.line(format_args!("{topic}: {bounds}; no rule matches it")),
+        by => terminal.line(format_args!("{topic}: {bounds}, by {by}")),
+    }
 }
 
 /// Removes the oldest messages of a stream.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -16,6 +17,9 @@ use crate::config::{SettingKey, SettingsFile};
 use crate::signals::ProcessSignals;
 use crate::times::{count, show_span};
 use crate::{CliFailure, Terminal};
+
+/// Has the allocator of this process give memory back, where the program knows how.
+pub(crate) static GIVE_BACK: OnceLock<fn()> = OnceLock::new();
 
 /// Runs a node until Ctrl-C or SIGTERM, then lets it finish what it holds. A second signal ends
 /// the process at once.
@@ -50,6 +54,7 @@ pub async fn run(
         limits,
         reply_ttl,
         otlp,
+        give_back: GIVE_BACK.get().copied(),
     };
     raise_open_files();
     let node = HubNode::start(config).await?;

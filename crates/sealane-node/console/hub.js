@@ -17,12 +17,8 @@ const KEPT = "sealane.token";
 /** The token that requests bring; empty: none. */
 export const token = () => sessionStorage.getItem(KEPT) ?? "";
 
-/** Whether the node has said that the token does not show its metrics. */
-let metricsForbidden = false;
-
 /** Brings this token from now on. */
 export function useToken(text) {
-  metricsForbidden = false;
   if (text) sessionStorage.setItem(KEPT, text);
   else sessionStorage.removeItem(KEPT);
 }
@@ -49,45 +45,6 @@ async function call(path, init) {
 
 const path = (topic, kind = "streams") =>
   `/v1/${kind}/${topic.split("/").map(encodeURIComponent).join("/")}`;
-
-/** Streams behind the topic `after`, at most `limit`; `next`: where the next page begins. */
-async function page({ after, pattern, limit }) {
-  const query = new URLSearchParams({ limit });
-  if (after) query.set("after", after);
-  if (pattern) query.set("pattern", pattern);
-  return JSON.parse(await call(`/v1/streams?${query}`));
-}
-
-/** Streams of one answer while a list is searched, and answers of one search. */
-const SEARCHED = 1000;
-const SEARCHES_MAX = 20;
-
-/**
- * Streams behind `after` by their topics, at most `limit`: those that `wanted` matches, a pattern
- * where it has a `*`, else a part of the topic. `next`: where the next page begins; `asked`: how
- * many answers it took.
- */
-export async function streams(wanted, after, limit) {
-  const pattern = wanted.includes("*") ? wanted : undefined;
-  if (!wanted || pattern) {
-    const { streams: list, next } = await page({ after, pattern, limit });
-    return { list, next, asked: 1 };
-  }
-  const list = [];
-  let next = after;
-  for (let asked = 1; ; asked += 1) {
-    const found = await page({ after: next, limit: SEARCHED });
-    list.push(...found.streams.filter((one) => one.stream.includes(wanted)));
-    next = found.next;
-    if (list.length > limit) {
-      list.length = limit;
-      next = list.at(-1).stream;
-    }
-    if (next === undefined || list.length === limit || asked === SEARCHES_MAX) {
-      return { list, next, asked };
-    }
-  }
-}
 
 /** A stream's state. */
 export const stream = async (topic) => JSON.parse(await call(path(topic)));
@@ -156,20 +113,77 @@ export async function cancel(topic, id) {
   return JSON.parse(await call(`${path(topic, "delayed")}?${query}`, { method: "DELETE" }));
 }
 
-/** The node's metrics by name; null where the token does not show them. */
-export async function metrics() {
-  if (metricsForbidden) return null;
-  const text = await call("/metrics").catch((error) => {
-    metricsForbidden = error.code === "Forbidden";
-    if (!metricsForbidden) throw error;
-  });
-  if (metricsForbidden) return null;
-  const values = new Map();
-  for (const line of text.split("\n")) {
-    const found = /^([a-z_]+)(?:\{[^}]*\})? ([0-9.e+]+)$/.exec(line);
-    if (found) values.set(found[1], (values.get(found[1]) ?? 0) + Number(found[2]));
+const POST = { method: "POST" };
+
+/** How long the console waits before it opens a source again that has closed. */
+const SOURCE_AGAIN_MS = 1000;
+
+/**
+ * The figures of the node and of a page of its streams, which the hub pushes whenever they have
+ * changed. `wanted` is a pattern where it has a `*`, else a part of the topic. Handlers:
+ * `told(overview)`, `failed(error)`.
+ */
+export class Figures {
+  #source = null;
+  #timer = 0;
+  #closed = false;
+  #query;
+  #handlers;
+
+  constructor(wanted, after, limit, handlers) {
+    this.#query = new URLSearchParams({ limit });
+    if (wanted) this.#query.set(wanted.includes("*") ? "pattern" : "contains", wanted);
+    if (after) this.#query.set("after", after);
+    this.#handlers = handlers;
+    this.#open();
   }
-  return values;
+
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#source?.close();
+  }
+
+  async #open() {
+    const query = new URLSearchParams(this.#query);
+    try {
+      // A source can set no header, and a token must not stand in an address (spec/access.md).
+      if (token()) query.set("ticket", JSON.parse(await call("/v1/ticket", POST)).ticket);
+    } catch (error) {
+      return this.#again(error);
+    }
+    if (this.#closed) return;
+    const source = new EventSource(`/v1/overview?${query}`);
+    this.#source = source;
+    let refused = null;
+    source.onmessage = ({ data }) => this.#handlers.told(JSON.parse(data));
+    source.addEventListener("refused", ({ data }) => {
+      const { code, message, hint } = JSON.parse(data).error;
+      refused = new Refused(code, message, hint);
+    });
+    source.onerror = () => {
+      // It would come back by itself, with a ticket that is used up.
+      source.close();
+      this.#again(refused);
+    };
+  }
+
+  /** Opens it again, and says why it closed. A source itself says nothing of a refusal. */
+  async #again(refused) {
+    let error = refused;
+    if (!error) {
+      const query = new URLSearchParams(this.#query);
+      query.delete("contains");
+      query.set("limit", "1");
+      error = await call(`/v1/streams?${query}`).then(
+        () => null,
+        (reason) => reason,
+      );
+    }
+    if (this.#closed) return;
+    if (error) this.#handlers.failed(error);
+    this.#timer = setTimeout(() => this.#open(), SOURCE_AGAIN_MS);
+  }
 }
 
 /** The node itself. */

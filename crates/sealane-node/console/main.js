@@ -7,18 +7,19 @@ import { PublishPage } from "./publish.js";
 import { StreamPage } from "./stream.js";
 
 const REFRESH_MS = 1000;
-const overview = new Overview();
-let page = overview;
-
 const node = document.querySelector("#node");
 const trouble = document.querySelector("#trouble");
 const main = document.querySelector("main");
+
+const overview = new Overview({ told: shows, failed: troubles });
+let page = overview;
 
 /** `#/` is the overview, `#/publish` publishes, `#/stream/TOPIC?VIEW` is a stream. */
 function follow() {
   page.close?.();
   page = pageOf(location.hash);
   fill(main, page.element);
+  page.open?.();
   refresh();
 }
 
@@ -37,21 +38,31 @@ function topicOf(text) {
   }
 }
 
+/** Shows what the node says of itself: it is well to those who ask. */
+function shows(state) {
+  node.textContent = `${state.version} · ${state.status} · level ${state.level}`;
+  trouble.hidden = true;
+}
+
+function troubles(error) {
+  const code = error.code ?? "Fault";
+  const words = ` ${error.message}. ${error.hint ?? ""}`;
+  // What stands there already is not announced again.
+  if (trouble.hidden || trouble.textContent !== code + words) {
+    fill(trouble, el("strong", {}, code), words);
+  }
+  trouble.hidden = false;
+}
+
 async function refresh() {
   const asked = page;
+  // To the overview the hub tells all this by itself.
+  if (asked === overview) return overview.refresh();
   try {
-    const [state] = await Promise.all([health(), page.refresh()]);
-    node.textContent = `${state.version} · ${state.status} · level ${state.level}`;
-    trouble.hidden = true;
+    const [state] = await Promise.all([health(), asked.refresh()]);
+    shows(state);
   } catch (error) {
-    if (asked !== page) return;
-    const code = error.code ?? "Fault";
-    const words = ` ${error.message}. ${error.hint ?? ""}`;
-    // What stands there already is not announced again.
-    if (trouble.hidden || trouble.textContent !== code + words) {
-      fill(trouble, el("strong", {}, code), words);
-    }
-    trouble.hidden = false;
+    if (asked === page) troubles(error);
   }
 }
 
@@ -73,5 +84,10 @@ form.addEventListener("submit", (event) => {
 });
 
 addEventListener("hashchange", follow);
+// A page that nobody sees is told nothing either.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) overview.close();
+  else if (page === overview) overview.open();
+});
 follow();
 run();

@@ -1,19 +1,22 @@
-// The streams with their depth, rates and lag, page by page, and the node's own counters.
+// The streams with their depth, rates and lag, page by page, and the node's own counters, as the
+// hub pushes them.
 
 import { bytes, count, el, fill, rate, spark, streamLink } from "./dom.js";
-import { lag, metrics, streams } from "./hub.js";
+import { Figures, lag } from "./hub.js";
 
 const HISTORY = 60;
 const TREND = "Last minute";
 /** Streams of one page. */
 const PAGE = 200;
-/** A search that took several answers is repeated only so often. */
-const SEARCH_AGAIN_MS = 10_000;
+/** The hub is silent while nothing changes: after so long, no rate is above 0. */
+const SILENT_MS = 2500;
+/** A filter is taken up when nobody has typed for so long. */
+const TYPED_MS = 150;
 const TILES = [
-  ["stored", "sealane_stream_stored_total"],
-  ["delivered", "sealane_stream_delivered_total"],
-  ["acknowledged", "sealane_stream_acked_total"],
-  ["redelivered", "sealane_stream_redelivered_total"],
+  ["stored", "stored"],
+  ["delivered", "delivered"],
+  ["acknowledged", "acked"],
+  ["redelivered", "redelivered"],
 ];
 
 export class Overview {
@@ -26,7 +29,10 @@ export class Overview {
     placeholder: "Filter topics",
     title: "a part of the topic, or a pattern: fleet/*/location, fleet/**",
     "aria-label": "Filter topics",
-    oninput: () => this.#turn([]),
+    oninput: () => {
+      clearTimeout(this.#typed);
+      this.#typed = setTimeout(() => this.#turn([]), TYPED_MS);
+    },
   });
   #previous = el(
     "button",
@@ -45,9 +51,16 @@ export class Overview {
   /** The topics behind which this page and those before it begin, but for the first. */
   #before = [];
   #page = null;
-  #asked = { at: 0, answers: 0, count: 0 };
+  #counters;
+  #figures = null;
+  #typed = 0;
+  /** When something was pushed last. */
+  #toldAt = 0;
+  #handlers;
 
-  constructor() {
+  /** Handlers: `told(node)`, what the node says of itself, and `failed(error)`. */
+  constructor(handlers) {
+    this.#handlers = handlers;
     const head = ["Topic", "Depth", "Size", "In / s", TREND, "Readers", "Lag"].map(
       (name, index) =>
         el("th", { scope: "col", class: name === TREND ? "trend" : index && "number" }, name),
@@ -72,38 +85,52 @@ export class Overview {
     );
   }
 
-  /** Asks the hub once and draws. */
-  async refresh() {
-    const [, values] = await Promise.all([this.#list(), metrics()]);
+  /** Has the hub push from now on. */
+  open() {
+    this.close();
+    const told = (overview) => this.#take(overview);
+    const { failed } = this.#handlers;
+    const wanted = this.#filter.value.trim();
+    this.#figures = new Figures(wanted, this.#before.at(-1), PAGE, { told, failed });
+  }
+
+  /** The hub is to push no more. */
+  close() {
+    clearTimeout(this.#typed);
+    this.#figures?.close();
+    this.#figures = null;
+  }
+
+  /** Each second: asks nothing, and lets the rates fall where the hub has nothing to say. */
+  refresh() {
     const now = performance.now();
-    for (const [, name] of TILES) this.#sample(name, values?.get(name) ?? 0, now);
-    this.#drawTiles(values);
+    if (this.#page === null || now - this.#toldAt < SILENT_MS) return;
+    this.#toldAt = now;
+    this.#draw(now);
   }
 
   /** Shows the page that begins behind the last of these topics. */
-  async #turn(before) {
+  #turn(before) {
     this.#before = before;
-    this.#asked.at = 0;
-    // What is refused here the next refresh says.
-    await this.#list().catch(() => {});
+    if (this.#figures) this.open();
   }
 
-  async #list() {
-    const { at, answers } = this.#asked;
-    const now = performance.now();
-    if (answers > 1 && at > 0 && now - at < SEARCH_AGAIN_MS) return;
-    const count = ++this.#asked.count;
-    const page = await streams(this.#filter.value.trim(), this.#before.at(-1), PAGE);
-    // A later question has been asked meanwhile.
-    if (count !== this.#asked.count) return;
-    Object.assign(this.#asked, { at: now, answers: page.asked });
-    const sampled = performance.now();
-    for (const stream of page.list) this.#sample(`/${stream.stream}`, stream.next, sampled);
-    const alive = new Set(page.list.map((stream) => `/${stream.stream}`));
+  #take({ node, counters, streams, next }) {
+    this.#toldAt = performance.now();
+    [this.#page, this.#counters] = [{ list: streams, next }, counters];
+    this.#draw(this.#toldAt);
+    this.#handlers.told(node);
+  }
+
+  #draw(now) {
+    for (const [, name] of TILES) this.#sample(name, this.#counters?.[name] ?? 0, now);
+    const { list } = this.#page;
+    for (const stream of list) this.#sample(`/${stream.stream}`, stream.next, now);
+    const alive = new Set(list.map((stream) => `/${stream.stream}`));
     for (const key of this.#seen.keys()) {
       if (key.startsWith("/") && !alive.has(key)) this.#seen.delete(key);
     }
-    this.#page = page;
+    this.#drawTiles(this.#counters);
     this.#drawStreams();
   }
 
@@ -122,7 +149,7 @@ export class Overview {
   }
 
   #drawTiles(values) {
-    if (values === null) {
+    if (values === undefined) {
       const words = "This token does not show the node's own figures: they take the right observe.";
       return fill(this.#tiles, el("p", { class: "note" }, words));
     }
@@ -135,7 +162,7 @@ export class Overview {
           el("span", { class: "label" }, `${label} / s`),
           el("strong", {}, rate(this.#rates(name).at(-1) ?? 0)),
           spark(this.#rates(name), 140, 30),
-          el("span", { class: "label" }, `${count(values.get(name) ?? 0)} since the start`),
+          el("span", { class: "label" }, `${count(values[name])} since the start`),
         ),
       ),
     );
@@ -152,7 +179,7 @@ export class Overview {
     if (this.#note.textContent !== words) this.#note.textContent = words;
   }
 
-  #words({ list, next, asked }, wanted) {
+  #words({ list, next }, wanted) {
     const more = next === undefined ? "" : "; there are more";
     if (list.length > 0) {
       const [first, last] = [list[0].stream, list.at(-1).stream];
@@ -160,7 +187,6 @@ export class Overview {
       const number = list.length === 1 ? "1 stream" : `${count(list.length)} streams`;
       return all ? number : `${first} to ${last}${more}`;
     }
-    if (more) return `None in ${asked} answers of the hub; the next page looks further.`;
     if (this.#before.length > 0) return "No further stream.";
     if (wanted) return "No stream that may be read has such a topic.";
     return "No stream yet, or none that may be read. The first message makes one: Publish.";

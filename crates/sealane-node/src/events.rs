@@ -403,7 +403,7 @@ impl EventSource {
 }
 
 /// The lines of an event. An envelope is sent as it was written, and JSON may have line ends.
-fn data(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn data(bytes: &[u8], out: &mut Vec<u8>) {
     for line in bytes.split(|byte| matches!(byte, b'\n' | b'\r')) {
         out.extend_from_slice(b"data: ");
         out.extend_from_slice(line);

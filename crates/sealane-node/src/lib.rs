@@ -32,6 +32,7 @@ mod clock;
 mod connection;
 mod console;
 mod consumers;
+mod crowd;
 mod delayed;
 mod enqueue;
 mod events;
@@ -43,6 +44,7 @@ mod head;
 pub mod limits;
 mod metrics;
 mod outlet;
+mod overview;
 mod peer;
 mod probe;
 mod publish;
@@ -111,6 +113,9 @@ pub struct Config {
     /// The collector of OpenTelemetry that is told of traced requests, `http://127.0.0.1:4318`;
     /// none: nobody is.
     pub otlp: Option<String>,
+    /// Has the allocator of the process give back what nobody uses any more, which takes some
+    /// milliseconds; none: it keeps that for the next crowd.
+    pub give_back: Option<fn()>,
 }
 
 impl Default for Config {
@@ -125,6 +130,7 @@ impl Default for Config {
             limits: ClientLimits::default(),
             reply_ttl: None,
             otlp: None,
+            give_back: None,
         }
     }
 }
@@ -273,6 +279,9 @@ impl HubNode {
         tokio::spawn(access.follow(stopping.clone()));
         if let Some(ttl) = config.reply_ttl {
             tokio::spawn(replies::tidy(app.clone(), ttl, stopping.clone()));
+        }
+        if let Some(give_back) = config.give_back {
+            tokio::spawn(crowd::follow(app.permits.clone(), give_back, stopping.clone()));
         }
         if let Some(tls) = tls.clone() {
             tokio::spawn(tls.follow(stopping));

@@ -37,6 +37,17 @@ sealane_message::limits! {
     MAX_LIST_LOOKS: usize = 10_000, "streams";
     /// Connections of one node. A further one waits to be accepted.
     MAX_CONNECTIONS: usize = 100_000, "connections";
+    /// Connections that are a crowd. If so many were there and an eighth is left, the node gives
+    /// memory back.
+    MIN_CROWD: usize = 256, "connections";
+    /// How often the node looks whether a crowd has gone.
+    CROWD_LOOK_MS: u64 = 1000, "milliseconds";
+    /// How often a node looks whether the figures of an overview have changed.
+    OVERVIEW_LOOK_MS: u64 = 1000, "milliseconds";
+    /// A node rests so many times as long as its last look at an overview took, if that is longer.
+    OVERVIEW_REST: u32 = 20, "times";
+    /// The part of a topic by which an overview looks for streams. A longer one is refused.
+    MAX_SEARCH_BYTES: usize = 1024, "bytes";
     /// Connections of one address to a node, unless it is started with another number. A further
     /// one is refused. 64 bits of an IPv6 address count as one.
     MAX_CONNECTIONS_PER_ADDRESS: usize = 4096, "connections";

@@ -21,8 +21,8 @@ use crate::refusal::HttpRefusal;
 use crate::reply::{RefusalName, ReplyFill, answer};
 use crate::trace::TracedRequest;
 use crate::{
-    console, consumers, delayed, enqueue, events, head, metrics, publish, query, rules, streams,
-    subscribe, tickets, upgrade,
+    console, consumers, delayed, enqueue, events, head, metrics, overview, publish, query, rules,
+    streams, subscribe, tickets, upgrade,
 };
 
 /// The description of the routes for other programs.
@@ -85,6 +85,12 @@ fn routes() -> Vec<HttpRoute> {
             methods: "get",
             kind: RouteKind::Ticketed,
             serve: get(events::events),
+        },
+        HttpRoute {
+            path: "/v1/overview",
+            methods: "get",
+            kind: RouteKind::Ticketed,
+            serve: get(overview::overview),
         },
         guarded("/v1/ticket", "post", post(tickets::make)),
         guarded("/metrics", "get", get(metrics::show)),
@@ -216,16 +222,26 @@ async fn count(State(app): State<Arc<NodeApp>>, request: Request, next: Next) ->
 }
 
 async fn health(State(app): State<Arc<NodeApp>>, headers: HeaderMap) -> Response {
-    let stopping = app.is_stopping();
-    let trouble = app.hub.trouble();
+    let health = health_of(&app);
     // A node whose disk is full lives: it reads, and takes messages again when there is room.
-    let code = if stopping { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let is_draining = health.status == DRAINING;
+    let code = if is_draining { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let fill: ReplyFill = Box::new(move |writer| health.write(writer));
+    answer(&headers, Ok((code, fill)))
+}
+
+/// The status of a node that stops.
+const DRAINING: &str = "draining";
+
+/// How the node is now.
+pub(crate) fn health_of(app: &NodeApp) -> Health {
+    let (stopping, trouble) = (app.is_stopping(), app.hub.trouble());
     let status = match (&trouble, stopping) {
-        (_, true) => "draining",
+        (_, true) => DRAINING,
         (Some(_), _) => "storage",
         (None, _) => "healthy",
     };
-    let health = Health {
+    Health {
         ok: status == "healthy",
         version: env!("CARGO_PKG_VERSION").to_owned(),
         status: status.to_owned(),
@@ -233,9 +249,7 @@ async fn health(State(app): State<Arc<NodeApp>>, headers: HeaderMap) -> Response
         level: app.hub.level().into(),
         streams: app.hub.count() as u64,
         store: Some(app.hub.store_id().to_string()),
-    };
-    let fill: ReplyFill = Box::new(move |writer| health.write(writer));
-    answer(&headers, Ok((code, fill)))
+    }
 }
 
 async fn not_found(request: Request) -> Response {

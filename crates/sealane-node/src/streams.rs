@@ -168,12 +168,20 @@ pub(crate) struct StreamsWish {
     pattern: Option<Pattern>,
     after: Option<Topic>,
     limit: usize,
+    /// A part of the topic.
+    part: Option<String>,
 }
 
 impl StreamsWish {
     pub(crate) fn new(list: StreamsQuery) -> Self {
         let StreamsQuery { pattern, after, limit } = list;
-        Self { pattern, after, limit: limit.unwrap_or(MAX_RANGE_MESSAGES) }
+        Self { pattern, after, limit: limit.unwrap_or(MAX_RANGE_MESSAGES), part: None }
+    }
+
+    /// Only streams whose topics have this part.
+    pub(crate) fn containing(mut self, part: Option<String>) -> Self {
+        self.part = part;
+        self
     }
 
     /// Goes on behind a stream that was granted.
@@ -191,7 +199,8 @@ impl StreamsWish {
     ) -> (Vec<StreamState>, bool) {
         let wanted = |topic: &Topic| {
             let is_asked = self.pattern.as_ref().is_none_or(|pattern| pattern.matches(topic));
-            is_asked && pass.may(TokenRight::Read, topic)
+            let has_part = self.part.as_ref().is_none_or(|part| topic.as_str().contains(part));
+            is_asked && has_part && pass.may(TokenRight::Read, topic)
         };
         let (mut found, mut looked, mut consumers) = (Vec::<StreamState>::new(), 0, 0);
         for beginning in self.beginnings(pass) {

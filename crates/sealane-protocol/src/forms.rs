@@ -16,7 +16,7 @@ use serde::ser::{Serialize, Serializer};
 use crate::error::unknown_field;
 use crate::{
     AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed,
-    Purged, RetentionRule, StreamRules, StreamState, StreamsPage,
+    NodeOverview, Purged, RetentionRule, StreamRules, StreamState, StreamsPage,
 };
 
 /// Appends a value as one datum.
@@ -46,6 +46,7 @@ macro_rules! answers {
 
 answers!(
     AccessTicket,
+    NodeOverview,
     StreamState,
     StreamsPage,
     ConsumerInfo,

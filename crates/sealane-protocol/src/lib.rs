@@ -41,6 +41,7 @@ mod health;
 mod level;
 pub mod limits;
 mod op;
+mod overview;
 mod page;
 mod publish;
 mod purge;
@@ -71,6 +72,7 @@ pub use frame::{
 pub use health::Health;
 pub use level::{HubLevel, Level, UnknownLevel};
 pub use op::{AckMark, Op, read_ops};
+pub use overview::{NodeOverview, OverviewCounters};
 pub use page::{RangePage, RangeQuery};
 pub use publish::{
     NotPlaced, NumberRange, PublishAsked, PublishFrame, PublishItem, PublishQuery, SessionPlace,

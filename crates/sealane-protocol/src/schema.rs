@@ -20,9 +20,9 @@ use crate::publish::PublishForm;
 use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
-    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, Purge,
-    Purged, ReadStart, RetentionRule, RuleBounds, StreamChange, StreamRules, StreamState,
-    StreamsPage, WireError,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health,
+    NodeOverview, Purge, Purged, ReadStart, RetentionRule, RuleBounds, StreamChange, StreamRules,
+    StreamState, StreamsPage, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -316,6 +316,7 @@ fn definitions() -> Map<String, Value> {
         Enqueued,
         EnqueuedBatch,
         AccessTicket,
+        NodeOverview,
         StreamState,
         StreamsPage,
         ConsumerInfo,
@@ -337,14 +338,64 @@ fn definitions() -> Map<String, Value> {
         PublishFrame<'_>,
     ];
     let all = generator.take_definitions(true).into_iter();
-    all.map(|(name, mut schema)| {
-        if let (true, Some(map)) = (SAID.contains(&&*name), schema.as_object_mut()) {
-            map.remove("additionalProperties");
+    let mut all: Map<String, Value> = all
+        .map(|(name, mut schema)| {
+            if let (true, Some(map)) = (SAID.contains(&&*name), schema.as_object_mut()) {
+                map.remove("additionalProperties");
+            }
+            settle(&mut schema);
+            (plain_name(&name).to_owned(), schema)
+        })
+        .collect();
+    tell_apart(&mut all);
+    all
+}
+
+/// Gives types of their own to frames that one field tells apart, and names that field. Generators
+/// of clients otherwise try one after the other, or break.
+fn tell_apart(all: &mut Map<String, Value>) {
+    let names: Vec<String> = all.keys().cloned().collect();
+    for name in names {
+        let one_of = all[&name].get("oneOf").and_then(Value::as_array).cloned();
+        let read = |frame: &Value| TaggedFrame::read(&name, frame, all);
+        let frames: Option<Vec<_>> = one_of.unwrap_or_default().iter().map(read).collect();
+        let Some(frames) = frames.filter(|frames| !frames.is_empty()) else { continue };
+        let reference = |frame: &TaggedFrame| json!(format!("#/$defs/{}", frame.name));
+        let each: Vec<_> = frames.iter().map(|frame| json!({"$ref": reference(frame)})).collect();
+        let mapping: Map<_, _> =
+            frames.iter().map(|frame| (frame.value.clone(), reference(frame))).collect();
+        let told = json!({"propertyName": frames[0].tag, "mapping": mapping});
+        all[&name]["oneOf"] = json!(each);
+        all[&name]["discriminator"] = told;
+        for TaggedFrame { name, schema, .. } in frames {
+            assert!(all.insert(name, schema).is_none(), "two types have one name");
         }
-        settle(&mut schema);
-        (plain_name(&name).to_owned(), schema)
-    })
-    .collect()
+    }
+}
+
+/// A frame that is told from others by a field that has one value.
+struct TaggedFrame {
+    name: String,
+    tag: String,
+    value: String,
+    /// The field and those of the type within, as one object.
+    schema: Value,
+}
+
+impl TaggedFrame {
+    fn read(of: &str, frame: &Value, all: &Map<String, Value>) -> Option<Self> {
+        let [own, within] = frame.get("allOf")?.as_array()?.as_slice() else { return None };
+        let within = &all[within["$ref"].as_str()?.strip_prefix("#/$defs/")?];
+        let (tag, field) = own["properties"].as_object()?.iter().next()?;
+        let value = field["enum"][0].as_str()?;
+        let mut schema = within.clone();
+        schema["description"] = own["description"].clone();
+        schema["properties"][tag] = field.clone();
+        schema["required"].as_array_mut()?.insert(0, json!(tag));
+        let (first, rest) = value.split_at_checked(1)?;
+        let name = format!("{of}{}{rest}", first.to_uppercase());
+        Some(Self { name, tag: tag.clone(), value: value.to_owned(), schema })
+    }
 }
 
 /// The name on the wire: a form's own, without `Form`.

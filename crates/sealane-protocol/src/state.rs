@@ -50,12 +50,16 @@ pub struct StreamChange {
     /// So many bytes at rest stay; 0: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
+    /// The stream forgets its own bounds, but for those that are named beside this: the rule that
+    /// matches holds again, or the hub's default.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub follow_rules: bool,
 }
 
 /// The body of a `PUT`, as it is shown to whoever sent another one.
 const CHANGE: &str = concat!(
     r#"any of {"level": "memory", "os" or "disk", "maxAgeMs": N, "maxCount": N, "#,
-    r#""maxBytes": N, "sealed": GROUP}"#
+    r#""maxBytes": N, "followRules": true or false, "sealed": GROUP}"#
 );
 
 impl StreamChange {
@@ -359,6 +363,7 @@ mod tests {
             max_age_ms: Some(1),
             max_count: None,
             max_bytes: Some(0),
+            follow_rules: true,
             sealed: Some(GroupTag::from_bytes([1, 2, 3, 4])),
         };
         for codec in Codec::AT_REST {
@@ -370,7 +375,9 @@ mod tests {
         }
         let read = |body: &str| StreamChange::read(Codec::Json, body.as_bytes()).unwrap_err();
         assert!(matches!(read(r#"{"maxAge":1}"#), Error::UnknownField { .. }));
-        for body in [r#"{"level":"moon"}"#, r#"{"maxCount":-1}"#, r#"{"sealed":7}"#] {
+        for body in
+            [r#"{"level":"moon"}"#, r#"{"maxCount":-1}"#, r#"{"sealed":7}"#, r#"{"followRules":1}"#]
+        {
             assert!(matches!(read(body), Error::InvalidParameter { .. }), "{body}");
         }
     }

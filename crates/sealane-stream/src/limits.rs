@@ -141,6 +141,16 @@ sealane_message::limits! {
     CLOCK_STEP_MS: u64 = 2000, "milliseconds";
     /// How often it is looked for a step.
     CLOCK_LOOK_MS: u64 = 250, "milliseconds";
+    /// The greatest generation (spec/hub.md). Beyond it no stream is made.
+    MAX_GENERATION: u64 = (1 << 32) - 1, "generations";
+    /// The greatest generation that the clock alone gives, in the year 2097. The rest is for those
+    /// that follow, by one, where the clock does not.
+    MAX_CLOCK_GENERATION: u64 = (1 << 32) - (1 << 28), "generations";
+    /// How far the generations of a copy of a store go on beyond the original's at most, where the
+    /// clock has not come so far.
+    MAX_COPY_STEP: u64 = 1 << 20, "generations";
+    /// Generations that run ahead of the clock by more than this, a day, are told.
+    MAX_GENERATION_AHEAD: u64 = 86_400, "seconds";
     /// How far the time of day goes on before the store is told.
     CLOCK_MARK_MS: u64 = 60_000, "milliseconds";
     /// A time of day before this one, in November 2023, is of a clock that nobody has set.

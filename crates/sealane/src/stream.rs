@@ -119,6 +119,13 @@ impl ConfigureStream {
         self
     }
 
+    /// The stream forgets the bounds that were set for it alone, but for those that are named
+    /// beside this: the rule that matches holds again, or the hub's default.
+    pub fn follow_rules(mut self) -> Self {
+        self.change.follow_rules = true;
+        self
+    }
+
     /// Messages older than this go; zero: none does.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.change.max_age_ms = Some(whole_ms(age));

@@ -383,6 +383,7 @@ impl FuzzedHub {
             max_age_ms: (kind & 8 != 0).then(|| u64::from(steps.byte()) << 8),
             max_count: (kind & 16 != 0).then(|| u64::from(steps.byte() & 7)),
             max_bytes: (kind & 32 != 0).then(|| u64::from(steps.byte()) << 2),
+            follow_rules: kind & 0xc0 == 0x40,
             sealed: (kind & 0xc0 == 0xc0).then_some(GroupTag::from_bytes([7; 4])),
         };
         let (hub, is_failing) = (self.hub.clone(), self.is_failing);

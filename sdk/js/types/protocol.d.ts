@@ -297,6 +297,18 @@ export type Mark = string | Offsets;
 /** One mark, or a list of them. */
 export type Marks = Mark | Mark[];
 
+/** The figures of a node and of some of its streams at one moment. */
+export type NodeOverview = {
+  /** Its counters since its start; none: the token may not observe. */
+  counters?: OverviewCounters;
+  /** `StreamsQuery::after` of the next page; none: this is the last. */
+  next?: string;
+  /** The node itself, as `GET /health` tells it. */
+  node: Health;
+  /** Their states. */
+  streams: StreamState[];
+};
+
 /** Offsets of one stream: `{from, to}`, both included. */
 export type OffsetRange = {
   /** The first. */
@@ -329,6 +341,18 @@ export type Op = {
   nack?: Marks;
   /** Read on from here. */
   seek?: Seek;
+};
+
+/** Counters of a node since its start. */
+export type OverviewCounters = {
+  /** Acknowledgements. */
+  acked: number;
+  /** Deliveries. */
+  delivered: number;
+  /** Redeliveries. */
+  redelivered: number;
+  /** Messages stored. */
+  stored: number;
 };
 
 /** Messages of one stream that were read without subscribing. */
@@ -560,16 +584,65 @@ export type Skip = {
 };
 
 /** The frames that `status` tells apart, as they stand on the wire. */
-export type Status = {
-  status: "subscribed";
-} & Subscribed | {
-  status: "joined";
-} & StreamJoined | {
+export type Status = StatusSubscribed | StatusJoined | StatusGap;
+
+/** Offsets will not come. */
+export type StatusGap = {
+  /** The first offset that is missing. */
+  from: number;
+  /** `retention` or `damaged`; a newer hub may know other reasons. */
+  reason: string;
   status: "gap";
-} & Gap;
+  /** The stream. */
+  stream: string;
+  /** The last offset that is missing. */
+  to: number;
+};
+
+/** A stream of a pattern begins, or a seek was done. */
+export type StatusJoined = {
+  /** The generation that is being written. */
+  generation: number;
+  /** The stream's level; its name is empty where the stream is not there yet. */
+  level: string;
+  /** The next offset that comes. */
+  offset: number;
+  /** Whether everything since the offset that was asked for is still there. */
+  recovered: boolean;
+  /** The group whose keys open the stream's messages; none: the stream is open. */
+  sealed: string | null;
+  status: "joined";
+  /** The stream. */
+  stream: string;
+};
+
+/** The subscription stands. */
+export type StatusSubscribed = {
+  /** The codec of this connection. */
+  codec: string;
+  /** The features of the hub. */
+  features: Features;
+  /** The generation that is being written. */
+  generation?: number;
+  /** The stream's level; empty where the stream is not there yet. */
+  level?: string;
+  /** The next offset that comes. */
+  offset?: number;
+  /** Whether everything since the offset that was asked for is still there. */
+  recovered?: boolean;
+  /** The group whose keys open the stream's messages; null: the stream is open. */
+  sealed?: string | null;
+  status: "subscribed";
+  /** The topic or pattern that was asked for. */
+  stream: string;
+  /** The hub's clock, Unix milliseconds. */
+  time: number;
+};
 
 /** The changes to a stream's settings, the body of a `PUT`; a setting that is left out stays. */
 export type StreamChange = {
+  /** The stream forgets its own bounds, but for those that are named beside this: the rule that matches holds again, or the hub's default. */
+  followRules?: boolean;
   /** When an enqueue is answered. */
   level?: Level;
   /** Messages older than this go; 0: no bound. */

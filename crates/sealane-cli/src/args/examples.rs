@@ -64,7 +64,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane stream rules --json",
     "sealane stream set '**' --max-age 30d --max-bytes 10GiB",
     "sealane stream unset 'fleet/**'",
-    "sealane stream unset '**' --json",
+    "sealane stream unset fleet/7/location",
     "sealane stream leaks fleet/7/location",
     "sealane stream leaks fleet/7/location -n 100 --json",
     "sealane ls",

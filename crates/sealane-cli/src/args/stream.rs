@@ -64,10 +64,13 @@ pub enum StreamVerb {
     Set(StreamSet),
     /// List the rules that `set` made for patterns, the most exact one first
     Rules,
-    /// Remove the rule of a pattern
+    /// Remove the rule of a pattern, or a stream's own bounds, so that its rule holds again
     Unset {
-        /// The pattern
+        /// The pattern, or the stream's topic
         pattern: String,
+        /// Remove a rule also where it names a single topic, as only programs make it
+        #[arg(long)]
+        rule: bool,
     },
     /// Show all that the hub can see of a stream
     Leaks {

@@ -37,6 +37,24 @@ pub(super) fn of_this_machine(data: &Path, findings: &mut DoctorFindings) {
             findings.good("clock", format!("{}, later than all that was written here", shown(now)));
         }
     }
+    generations(data, now, findings);
+}
+
+/// Says so if the generations of a store run ahead of the clock. They rise all the same, so that
+/// there is nothing to mend.
+fn generations(data: &Path, now: SystemTime, findings: &mut DoctorFindings) {
+    let newest = sealane_stream::newest_generation(data).unwrap_or_default();
+    let Some(newest) = UNIX_EPOCH.checked_add(Duration::from_secs(newest)) else { return };
+    let Ok(ahead) = newest.duration_since(now) else { return };
+    if ahead.as_secs() > sealane_stream::limits::MAX_GENERATION_AHEAD {
+        let by = lasting(ahead);
+        findings.good(
+            "generations",
+            format!(
+                "{by} ahead of the clock, which was ahead once; they rise by one until it is there"
+            ),
+        );
+    }
 }
 
 /// The newest of the files of a data folder and of the messages in its store.
@@ -120,6 +138,30 @@ mod tests {
         let six = Duration::from_secs(6);
         assert_eq!(apart(after(992), asked, answered), Some(ClockDifference::Behind(six)));
         assert_eq!(apart(after(1016), asked, answered), Some(ClockDifference::Ahead(six)));
+    }
+
+    #[tokio::test]
+    async fn generations_that_run_ahead_are_told_and_are_no_fault() {
+        use sealane_stream::{HubClock, HubConfig, Level, Retention, StreamHub};
+        let found = |folder: &Path| {
+            let mut findings = DoctorFindings::default();
+            generations(folder, SystemTime::now(), &mut findings);
+            findings.0.iter().map(|found| (found.verdict.name(), found.said.clone())).next()
+        };
+        for (years, is_told) in [(0, false), (27, true)] {
+            let folder = tempfile::tempdir().unwrap();
+            let (clock, level) = (HubClock::system(), Level::Disk);
+            clock.step(years * 365 * 86_400_000);
+            let (path, retention) = (folder.path().to_owned(), Retention::default());
+            let config = HubConfig { folder: path, level, retention };
+            let hub = StreamHub::open_by(config, clock).unwrap();
+            hub.configure(&"a".parse().unwrap(), Default::default()).await.unwrap();
+            let told = found(folder.path());
+            let is_right = |(verdict, said): &(&str, String)| {
+                *verdict == "ok" && said.contains("ahead of the clock")
+            };
+            assert_eq!(told.as_ref().is_some_and(is_right), is_told, "{told:?}");
+        }
     }
 
     #[test]

@@ -107,6 +107,31 @@ async fn the_default_holds_where_no_rule_does_and_changes_with_the_start() {
 }
 
 #[tokio::test]
+async fn a_stream_forgets_its_own_bounds_and_the_rule_holds_again() {
+    let hub = Running::start().await;
+    let change = async |topic: &str, body: Value| {
+        let reply = hub.put(&format!("/v1/streams/{topic}"), body).await;
+        assert!(matches!(reply.status, 200 | 201), "{}", reply.text());
+        let state = reply.json();
+        (state["maxAgeMs"].clone(), state["maxCount"].clone(), state["rule"].clone())
+    };
+    set(&hub, "a/**", json!({"maxAgeMs": 7_000_000, "maxCount": 70})).await;
+    let own = json!({"maxAgeMs": 5_000_000, "maxCount": 50, "maxBytes": 0});
+    assert_eq!(change("a/b", own).await, (json!(5_000_000), json!(50), Value::Null));
+    // A bound that is named beside it is the stream's own, as before.
+    let but_one = json!({"followRules": true, "maxCount": 9});
+    assert_eq!(change("a/b", but_one).await, (json!(7_000_000), json!(9), json!("a/**")));
+    let hub = hub.restart().await;
+    assert_eq!(held(&hub, "a/b").await, (7_000_000, json!("a/**")));
+    assert_eq!(hub.put("/v1/streams/a/b", json!({"followRules": true})).await.status, 200);
+    assert_eq!(hub.state("a/b").await["maxCount"], 70);
+    // The next change of the rule reaches the stream, which has nothing of its own any more.
+    set(&hub, "a/**", json!({"maxCount": 71})).await;
+    assert_eq!(hub.state("a/b").await["maxCount"], 71);
+    refused(&hub.put("/v1/streams/a/b", json!({"followRules": 1})).await, 400, "InvalidParameter");
+}
+
+#[tokio::test]
 async fn a_rule_takes_the_right_to_manage_all_that_it_may_bound() {
     let hub = Running::start().await;
     let rights = TokenRights { manage: vec!["a/**".parse().unwrap()], ..TokenRights::default() };

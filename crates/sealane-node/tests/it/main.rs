@@ -24,6 +24,7 @@ mod negotiates;
 mod operates;
 mod publishes_by_socket;
 mod purges;
+mod pushes_figures;
 mod redelivers;
 mod resumes;
 mod retains;

@@ -18,12 +18,25 @@ async fn a_node_is_ready_while_its_disk_takes_messages() {
     let hub = Running::start().await;
     let reply = hub.get("/ready").await;
     assert_eq!((reply.status, reply.json()), (200, json!({"ready": true, "status": "ready"})));
+    // The id of its store is for tools of this node, and stands in `/health` alone.
+    let id = sealane_stream::store_id(hub.folder.path()).unwrap().unwrap().to_string();
+    let health = hub.get("/health").await.json();
+    assert_eq!(health["store"], json!(id));
+    let page: serde_json::Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap();
+    let described = |name: &str| page["components"]["schemas"][name]["properties"].clone();
+    let (ready, of_health) = (described("Ready"), described("Health"));
+    assert_eq!(ready.as_object().unwrap().keys().collect::<Vec<_>>(), ["ready", "status"]);
+    for field in health.as_object().unwrap().keys() {
+        assert!(of_health[field].is_object(), "the page does not describe {field} of /health");
+    }
     // It looks at the disk every two seconds.
     let status = async || hub.get("/ready").await.status;
     std::fs::remove_dir_all(hub.folder.path()).unwrap();
     until_told_async(status, |status| *status == 503).await;
     let not_ready = json!({"ready": false, "status": "storage"});
     assert_eq!(hub.get("/ready").await.json(), not_ready);
+    // A node that stores nothing is still this one.
+    assert_eq!(hub.get("/health").await.json()["store"], json!(id));
     std::fs::create_dir_all(hub.folder.path()).unwrap();
     until_told_async(status, |status| *status == 200).await;
 }

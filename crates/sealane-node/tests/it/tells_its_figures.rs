@@ -135,7 +135,16 @@ async fn consumers_beyond_the_bound_are_summed() {
     for n in 0..shown + 5 {
         hub.subscribe(&query(n)).await.close().await;
     }
+    // All places are taken. Of those that come later, the one that lags most is told first. One
+    // with a worker has to wait, however far it is behind.
+    hub.enqueue_numbered("a/late", 0, 3).await;
+    hub.subscribe("stream=a/late&consumer=late&from=first").await.close().await;
+    hub.enqueue_numbered("a/busy", 0, 9).await;
+    let _busy = hub.subscribe("stream=a/busy&consumer=busy&from=first").await;
     let told = Exposition::of(&hub).await;
+    let lag = |labels: &str| told.value("sealane_stream_consumer_lag", labels);
+    assert_eq!(lag(r#"stream="a/late",consumer="late""#), Some(3.0));
+    assert_eq!(lag(r#"stream="a/busy",consumer="busy""#), None);
     for (name, count) in [
         ("lag", shown + 1),
         ("in_flight", shown + 1),
@@ -148,7 +157,7 @@ async fn consumers_beyond_the_bound_are_summed() {
         let name = format!("sealane_stream_consumer_{name}");
         assert_eq!(told.all(&name).len(), count, "{name}");
     }
-    assert_eq!(told.value("sealane_stream_consumer_lag", OTHERS), Some(10.0));
+    assert_eq!(lag(OTHERS), Some(6.0 * 2.0 + 9.0));
     let mut last = hub.subscribe(&query(MAX_METRIC_CONSUMERS)).await;
     last.credit(2).await;
     last.take(2).await;

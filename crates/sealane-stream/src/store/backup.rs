@@ -223,7 +223,7 @@ fn check_file(path: &Path, source: &Path) -> Result<StoreBackup, Error> {
 }
 
 /// The damage of a file that SQLite takes for no database, or for a damaged one.
-fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
+pub(super) fn unreadable(path: &Path, error: rusqlite::Error) -> Error {
     match StoreFault::from(error) {
         StoreFault::NotAStore(what) => Error::NotAStore(said(path, &what)),
         other => other.into(),

@@ -42,6 +42,11 @@ pub fn store_id(folder: &Path) -> Result<Option<StoreId>, Error> {
 }
 
 impl StoreId {
+    /// A number that was drawn with the id.
+    pub(super) fn drawn(self) -> u64 {
+        self.0.iter().take(8).fold(0, |drawn, byte| drawn << 8 | u64::from(*byte))
+    }
+
     /// The id of a store that is just opened, and whether it is new, so that it is to be written.
     pub(super) fn of_opened(connection: &Connection, path: &Path) -> Result<OpenedId, StoreFault> {
         let file = file_mark(path);

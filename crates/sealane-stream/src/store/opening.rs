@@ -9,6 +9,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreFault;
+use super::generation::NextGeneration;
 use super::identity::{OpenedId, StoreId};
 use super::schema::{StreamRow, read_number};
 use crate::Level;
@@ -23,6 +24,8 @@ pub(crate) struct OpeningRows {
     generations: Vec<(u32, u64, u64)>,
     /// No new stream has a generation below.
     pub(super) generation: u64,
+    /// The time of day.
+    now_ms: u64,
 }
 
 impl OpeningRows {
@@ -44,8 +47,9 @@ impl OpeningRows {
             .optional()?;
         let copied = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'copied')";
         let is_copy: bool = connection.query_row(copied, [], |row| row.get(0))?;
+        let next = NextGeneration::of_opened(now_ms, is_copy.then_some(id.id));
         let mut generations = Vec::new();
-        for stream in streams {
+        for stream in streams.iter_mut() {
             let lost = match (&running, stream.settings.level) {
                 // Messages after the copy exist elsewhere. Their offsets will be given again here,
                 // to other messages.
@@ -57,7 +61,7 @@ impl OpeningRows {
             if lost || stream.generations.is_empty() {
                 let last = stream.generations.last().map_or(0, |(_, generation)| *generation);
                 // The clock alone could repeat a generation after it was set back.
-                let generation = (now_ms / 1000).max(last + 1);
+                let generation = next.after(last);
                 generations.push((stream.number, stream.next, generation));
                 stream.generations.push((stream.next, generation));
             }
@@ -66,10 +70,11 @@ impl OpeningRows {
         let mut generation = read_number(connection, before)?;
         if running.is_some() || is_copy {
             // A stream that was acknowledged and never stored may be made again within this second.
-            let had_none = generation == 0;
-            generation = (generation + u64::from(!had_none)).max(now_ms / 1000 + 1);
+            generation = next.floor(connection, generation)?;
         }
-        Ok(Self { id, running_at, is_copy, generations, generation })
+        let of_streams = streams.iter().filter_map(|stream| stream.generations.last());
+        next.tell(of_streams.map(|(_, newest)| *newest).fold(generation, u64::max));
+        Ok(Self { id, running_at, is_copy, generations, generation, now_ms })
     }
 
     pub(super) fn id(&self) -> StoreId {
@@ -96,8 +101,8 @@ impl OpeningRows {
             let row = "INSERT OR REPLACE INTO meta VALUES ('generation', ?1)";
             connection.execute(row, [self.generation])?;
         }
-        let row = "INSERT OR REPLACE INTO meta VALUES ('running', ?1)";
-        connection.execute(row, [&self.running_at])?;
+        let row = "INSERT OR REPLACE INTO meta VALUES ('running', ?1), ('clock_opened', ?2)";
+        connection.execute(row, params![self.running_at, self.now_ms])?;
         Ok(())
     }
 }

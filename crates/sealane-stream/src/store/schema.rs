@@ -1,5 +1,4 @@
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +8,10 @@ use sealane_message::Topic;
 
 use super::clock::read_clock;
 use super::identity::StoreId;
+use super::lock::FolderLock;
 use super::opening::OpeningRows;
 use super::write::{OwnBounds, StreamSettings};
-use super::{HeldIndex, StoreFault, keep_blocks, key, last_key, migrate, offset_of};
+use super::{StoreFault, keep_blocks, key, last_key, migrate, offset_of};
 use crate::commit::{ClockMark, ClockStep, RuleRow};
 use crate::consumer::pieces;
 use crate::limits::MAX_STORE_WAIT_MS;
@@ -106,15 +106,6 @@ pub(crate) struct OpenedStore {
     pub(crate) clock: (ClockMark, Vec<ClockStep>),
 }
 
-/// The locks that a hub holds of its folder: held by each who has the store open, until the last
-/// one has closed it.
-pub(crate) struct FolderLock {
-    /// Held as long as SQLite has the file open: closing it would drop SQLite's locks.
-    pub(super) store: File,
-    _lock: File,
-    _index: Option<HeldIndex>,
-}
-
 /// The counters at which the hub goes on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreNext {
@@ -187,12 +178,8 @@ fn open_file(folder: &Path, path: &Path, now_ms: u64) -> Result<OpenedStore, Sto
     make_private(folder, path)?;
     let connection = Connection::open(path)?;
     // The lock is taken before the first pragma, which would already change a store in use.
-    let lock = lock(&connection, folder)?;
-    let store = std::fs::OpenOptions::new().read(true).write(true).open(path);
-    let store =
-        store.map_err(|cause| StoreFault::Failed(format!("{}: {cause}", path.display())))?;
-    // Before SQLite looks at the log for the first time.
-    let lock = Arc::new(FolderLock { store, _lock: lock, _index: HeldIndex::hold(folder) });
+    let lock = Arc::new(FolderLock::take(folder, path)?);
+    connection.busy_timeout(std::time::Duration::from_millis(MAX_STORE_WAIT_MS))?;
     // Before anything is copied: an opening that fails would else give the reserve away.
     let size = std::fs::metadata(path).map_or(0, |found| found.len());
     keep_blocks(&connection, size)?;
@@ -262,23 +249,6 @@ pub(super) fn open_for_reading(folder: &Path) -> Result<Connection, StoreFault> 
     let connection = Connection::open_with_flags(folder.join("streams.db"), flags)?;
     connection.busy_timeout(std::time::Duration::from_millis(MAX_STORE_WAIT_MS))?;
     Ok(connection)
-}
-
-/// Takes the folder for this hub: SQLite would let two hubs share the file, and each would give
-/// out offsets of its own. A killed process leaves no lock behind.
-fn lock(connection: &Connection, folder: &Path) -> Result<File, StoreFault> {
-    let path = folder.join("lock");
-    let failed = |cause: std::io::Error| StoreFault::Failed(format!("{}: {cause}", path.display()));
-    let file = File::create(&path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(std::fs::TryLockError::WouldBlock) => {
-            return Err(StoreFault::InUse(folder.display().to_string()));
-        }
-        Err(std::fs::TryLockError::Error(cause)) => return Err(failed(cause)),
-    }
-    connection.busy_timeout(std::time::Duration::from_millis(MAX_STORE_WAIT_MS))?;
-    Ok(file)
 }
 
 fn create(connection: &Connection) -> Result<(), StoreFault> {

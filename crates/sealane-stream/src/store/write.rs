@@ -100,6 +100,9 @@ impl StreamSettings {
     /// Takes what an owner changes.
     pub(crate) fn change(&mut self, change: StreamChange) {
         self.level = change.level.unwrap_or(self.level);
+        if change.follow_rules {
+            (self.retention, self.own_bounds) = Default::default();
+        }
         let retention = &mut self.retention;
         retention.max_age_ms = change.max_age_ms.unwrap_or(retention.max_age_ms);
         retention.max_count = change.max_count.unwrap_or(retention.max_count);

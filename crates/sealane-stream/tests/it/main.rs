@@ -3,7 +3,9 @@
 mod backs_up;
 mod bounds_its_log;
 mod corpus;
+mod gives_generations;
 mod goes_on;
+mod keeps_others_out;
 mod keeps_shares;
 mod lists_few;
 mod migrates;

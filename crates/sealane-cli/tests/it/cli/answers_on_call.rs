@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use sealane::Value;
-use sealane_testing::{until, until_told};
+use sealane_testing::{TestProcess, until, until_told};
 
 use crate::cli::{NodeProcess, feed, json, sealane, text};
 
@@ -62,7 +62,7 @@ fn a_rule_bounds_streams_that_are_there_and_those_that_come() {
     assert_eq!(of("fleet/7/location"), (week, by_rule.clone()));
     assert_eq!(of("fleet/9/location"), (week, by_rule.clone()));
     // Its own age stays; of count and bytes the rule has no bound.
-    assert_eq!(of("fleet/8/location"), (hour, by_rule));
+    assert_eq!(of("fleet/8/location"), (hour, by_rule.clone()));
     let shown = node.run(&["stream", "info", "fleet/7/location"]);
     assert!(shown.contains("the rule fleet/**") && shown.contains("7 days"), "{shown}");
     // A tie is refused, and so is a rule that says nothing.
@@ -78,8 +78,16 @@ fn a_rule_bounds_streams_that_are_there_and_those_that_come() {
     assert!(said.starts_with("fleet/**: max age 7 days, max count 9; "), "{said}");
     let listed = node.run(&["stream", "rules"]);
     assert!(listed.contains("fleet/**") && listed.contains("(default)"), "{listed}");
+    // A stream forgets its own bounds, and the rule holds again.
+    let said = node.run(&["stream", "unset", "fleet/8/location"]);
+    let expected = "fleet/8/location: max age 7 days, max count 9, by the rule fleet/**\n";
+    assert_eq!((said.as_str(), of("fleet/8/location")), (expected, (week, by_rule)));
+    let none = node.command(&["stream", "unset", "fleet/none"]).output().unwrap();
+    assert_eq!((none.status.code(), node.run(&["ls", "fleet/none"]).lines().count()), (Some(4), 1));
     node.run(&["stream", "unset", "fleet/**"]);
     assert_eq!(of("fleet/7/location"), (0, None));
+    let said = node.run(&["stream", "unset", "fleet/7/location"]);
+    assert_eq!(said, "fleet/7/location: no bound; no rule matches it\n");
     let again = node.command(&["stream", "unset", "fleet/**"]).output().unwrap();
     assert_eq!(again.status.code(), Some(4));
 }
@@ -130,6 +138,23 @@ fn the_audit_names_who_did_it() {
     assert!(!run(&watch, &["stream", "rm", "b", "--yes"]).status.success());
     let refused = audit("was refused");
     assert!(refused.contains("watch at 127.0.0.1 was refused b (Forbidden"), "{refused}");
+    // A follower gets the past, and then each record once, as it comes, of both streams.
+    let mut follow = node.command(&["--json", "audit", "-f"]);
+    let mut followed = TestProcess::start(follow.env("SEALANE_TOKEN", &watch));
+    let mut said = std::iter::from_fn(|| Some(followed.line()).filter(|line| !line.is_empty()));
+    let mut next = |wanted: &str| said.find(|line| text(&json(line), "on") == wanted).unwrap();
+    assert_eq!(text(&json(&next("b")), "deed"), "was refused");
+    for (args, secret, on) in [
+        (["stream", "new", "c"].as_slice(), &ops, "c"),
+        (&["stream", "rm", "d", "--yes"], &watch, "d"),
+        (&["stream", "rm", "c", "--yes"], &ops, "c"),
+    ] {
+        run(secret, args);
+        let record = json(&next(on));
+        assert_eq!(text(&record, "token"), if on == "d" { "watch" } else { "ops" }, "{args:?}");
+    }
+    followed.signal("INT");
+    assert!(followed.ended().success(), "Ctrl-C ends it well");
     assert_eq!(run(&ops, &["audit"]).status.code(), Some(4), "it may not observe");
 }
 

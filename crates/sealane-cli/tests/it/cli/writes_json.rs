@@ -237,6 +237,7 @@ fn verbs_at_a_hub_write_what_the_page_says() {
         ("stream rules", &["stream", "set", "a/**", "--max-age", "7d"]),
         ("stream rules", &["stream", "rules"]),
         ("stream unset PATTERN", &["stream", "unset", "a/**"]),
+        ("stream info TOPIC", &["stream", "unset", "a"]),
         ("status", &["status"]),
         ("stream leaks TOPIC", &["stream", "leaks", "a"]),
         ("top", &["top", "--count", "2", "--every", "100ms"]),

@@ -3,7 +3,7 @@
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 
-use crate::store::{StreamRow, StreamSettings};
+use crate::store::{StreamRow, StreamSettings, of_clock};
 
 /// The known properties of a stream before it is made.
 pub(super) struct StreamMade<'a> {
@@ -32,9 +32,7 @@ impl StreamRow {
             next: 0,
             last_ms: 0,
             bytes: 0,
-            // A clock before 1970 says 0, and generation 0 stands for a message that is held back
-            // where a session's places are stored.
-            generations: vec![(0, generation.max(made.now_ms / 1000).max(1))],
+            generations: vec![(0, generation.max(of_clock(made.now_ms)))],
             damaged: Vec::new(),
             has_purged: false,
             consumers: Vec::new(),

@@ -10,6 +10,7 @@ use super::made::StreamMade;
 use super::{CommitPlanner, StreamTarget};
 use crate::StreamChange;
 use crate::commit::{NewStream, StoreChange, StoreCommit, StoreCounter};
+use crate::limits::MAX_GENERATION;
 use crate::registry::StreamRegistry;
 use crate::rooms::{StreamRoom, StreamRooms};
 use crate::shares::{ShareChanges, ShareKind};
@@ -105,6 +106,10 @@ impl StreamPlan {
                 self.shares.add(&owner, kind, 1);
             }
             None => self.check_room(planner, topic)?,
+        }
+        if planner.next.generation > MAX_GENERATION {
+            let (what, limit) = ("generations", MAX_GENERATION);
+            return Err(CommandRefusal::TooMany { what, limit });
         }
         // The number stays taken if the commit fails: there are many, and one that is given back
         // would have to be in no other part of this plan.
