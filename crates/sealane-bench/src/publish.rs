@@ -198,7 +198,7 @@ impl PublishEntry<'_> {
             _ => WorkerTask::Append { topic, connections, size, bytes, each },
         };
         let seen: WorkerOutcome = work.start(programs, &node)?.finish().await?;
-        // What was answered from memory is stored and copied behind its answer.
+        // The node stores what it answered from memory behind the answer.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let cpu_ns = (node.process.cpu_ns()? - cpu) as f64;
         let written = written_bytes(id) - written;

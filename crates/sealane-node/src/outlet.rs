@@ -185,7 +185,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for SocketOutlet<S> {
                 ahead.is_much = buf.remaining() == 0;
                 return Poll::Ready(Ok(()));
             }
-            // A system call for each 4 KiB was the larger part of receiving a frame of 150 KB.
+            // At 4 KiB each, a frame of 500 messages of 256 B would take 37 system calls.
             let come = ahead.poll_fill(Pin::new(connection), cx);
             if come.is_pending() {
                 *ahead = ReadAhead::default();

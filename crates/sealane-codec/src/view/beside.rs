@@ -10,8 +10,8 @@ use super::{elements, fields};
 use crate::limits::MAX_VALUES;
 use crate::{Codec, CodecError, DatumKind};
 
-/// The fields of a map without the one named `name`, and the elements of the array that this one is.
-/// In JSON both are found in one pass. What holds for [`fields`] holds here.
+/// The fields of a map without the one named `name`, and the elements of the array that this one
+/// is. In JSON both are found in one pass. What holds for [`fields`] holds here.
 ///
 /// # Errors
 /// As [`fields`] and [`elements`], and [`CodecError::WrongKind`] where there is no such field.
