@@ -9,6 +9,7 @@ use crate::book::BookOptions;
 use crate::cost::CostOptions;
 use crate::hop::{HopEnd, HopForward};
 use crate::load::LoadOptions;
+use crate::publish::PublishCostOptions;
 use crate::race::RaceOptions;
 use crate::relay::RelayBenchOptions;
 use crate::vault::VaultBenchOptions;
@@ -51,6 +52,8 @@ pub(crate) enum BenchVerb {
     Report(BookOptions),
     /// The hub under load: appends, deliveries, sealed streams, latency, replay, fan-out
     Load(LoadOptions),
+    /// Where a published message's time goes: CPU of each part, bytes written, plain SQLite
+    Publish(PublishCostOptions),
     /// A vault beside the report's own pipeline, restic and borg: files, bytes, memory
     Vault(VaultBenchOptions),
     /// Counts that may not grow, a line each, for `cargo xtask bench-guard`

@@ -21,6 +21,7 @@ mod output;
 mod page;
 mod process;
 pub mod programs;
+mod publish;
 pub mod race;
 mod relay;
 mod team;

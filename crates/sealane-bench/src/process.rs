@@ -142,6 +142,11 @@ impl BenchProcess {
         Ok(sum)
     }
 
+    /// Its number, for others that look at it.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Memory that it holds, in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
         memory_kib(self.child.id(), "VmRSS:") << 10
@@ -170,6 +175,13 @@ pub(crate) fn memory_kib(process: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Bytes that a process has had written to disks; 0 where the system does not tell.
+pub(crate) fn written_bytes(process: u32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+    let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    line.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0)
 }
 
 fn last_words(log: Option<&Path>) -> String {

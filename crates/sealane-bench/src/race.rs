@@ -29,6 +29,7 @@ pub(crate) use demand::RaceDemand;
 pub(crate) use fan_out::work;
 pub(crate) use row::RaceRow;
 pub use said::{NatsBenchFigure, SaidError};
+pub(crate) use sqlite::plain as plain_sqlite;
 
 /// How long programs race, and which.
 #[derive(Debug, clap::Args)]
@@ -204,6 +205,9 @@ async fn race(
     for round in 0..=options.rounds.max(1) {
         for (contender, came) in contenders.iter().zip(&mut all) {
             let Ok(laps) = came else { continue };
+            if contender.not_measured().is_some() {
+                continue;
+            }
             match contender.lap(track, effort(*contender, laps, options)).await {
                 Ok(lap) => {
                     tell(*contender, round, &lap, show);

@@ -10,7 +10,7 @@ use crate::failure::{BenchFailure, Result};
 use crate::measure::BenchHost;
 use crate::output::BenchOutput;
 use crate::programs::BenchPrograms;
-use crate::{book, cost, guard, hop, load, page, race, relay, vault};
+use crate::{book, cost, guard, hop, load, page, publish, race, relay, vault};
 
 /// Measures, and shows each row as it comes.
 pub(crate) async fn run(command: &BenchVerb, output: &mut BenchOutput) -> Result<()> {
@@ -19,6 +19,7 @@ pub(crate) async fn run(command: &BenchVerb, output: &mut BenchOutput) -> Result
         BenchVerb::Counts { alone } => counts(alone, output),
         BenchVerb::Report(options) => report(options, output),
         BenchVerb::Load(options) => run_load(options, output).await,
+        BenchVerb::Publish(options) => run_publish(options, output).await,
         BenchVerb::Vault(options) => run_vault(options, output),
         BenchVerb::Hop(part) => run_hop(part, output),
         BenchVerb::Race(options) => run_race(options, output).await,
@@ -115,6 +116,23 @@ async fn run_load(options: &load::LoadOptions, output: &mut BenchOutput) -> Resu
     }
     output.record(&machine)?;
     rows.iter().try_for_each(|row| output.record(&row.record()))
+}
+
+async fn run_publish(
+    options: &publish::PublishCostOptions,
+    output: &mut BenchOutput,
+) -> Result<()> {
+    let programs = programs()?;
+    let rows = publish::run(&programs, options).await?;
+    let machine = BenchHost::here();
+    if output.json() {
+        output.record(&machine)?;
+        return rows.iter().try_for_each(|row| output.record(row));
+    }
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(machine.time_s);
+    output.line(format!("{machine}, {}", humantime::format_rfc3339_seconds(time)))?;
+    output.line(publish::PublishCostRow::head())?;
+    rows.iter().try_for_each(|row| output.line(row))
 }
 
 fn run_vault(options: &vault::VaultBenchOptions, output: &mut BenchOutput) -> Result<()> {

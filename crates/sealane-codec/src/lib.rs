@@ -61,6 +61,7 @@ pub use error::{CodecError, ERRORS};
 pub use shown::body_value;
 pub use transcoder::{Transcoder, decode, encode};
 pub use view::{
-    MapField, Maps, elements, fields, kind, maps, read_bool, read_bytes, read_text, read_u64,
+    MapField, Maps, elements, fields, fields_beside, kind, maps, read_bool, read_bytes, read_text,
+    read_u64,
 };
 pub use writer::DatumWriter;

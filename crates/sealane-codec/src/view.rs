@@ -1,5 +1,8 @@
 //! Raw views: the top level of a datum, its nested values as verbatim spans.
 
+mod beside;
+mod spans;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -14,6 +17,9 @@ use crate::input::DatumInput;
 use crate::msgpack::{self, MsgPack};
 use crate::records::NoRecords;
 use crate::{Codec, CodecError, DatumKind, json};
+
+pub use beside::fields_beside;
+pub use spans::Maps;
 
 /// One field of a map: its key, and its value as the verbatim bytes.
 pub type MapField<'a> = (Cow<'a, str>, &'a [u8]);
@@ -41,35 +47,6 @@ pub fn fields(codec: Codec, bytes: &[u8]) -> Result<Vec<MapField<'_>>, CodecErro
     }
     refuse_twice(&fields, bytes)?;
     Ok(fields)
-}
-
-/// Maps that stand in one array, their fields in one list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Maps<'a> {
-    fields: Vec<MapField<'a>>,
-    /// Where the fields of each map end.
-    ends: Vec<usize>,
-}
-
-impl<'a> Maps<'a> {
-    /// The fields of each map, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[MapField<'a>]> {
-        let mut start = 0;
-        self.ends.iter().map(move |&end| {
-            let map = self.fields.get(start..end).unwrap_or_default();
-            start = end;
-            map
-        })
-    }
-
-    fn close(&mut self) {
-        self.ends.push(self.fields.len());
-    }
-
-    /// Whether there are more maps and fields than values in one datum.
-    fn is_too_large(&self) -> bool {
-        self.ends.len() + self.fields.len() > MAX_VALUES
-    }
 }
 
 /// The fields of every map of an array, found in one pass. What holds for [`fields`] holds here.
@@ -287,7 +264,9 @@ fn binary_maps<'a, F: BinaryFormat>(
     };
     plausible(&input, len, 1, 0)?;
     while more(&mut input, len, maps.ends.len() as u64) {
+        let start = input.at();
         binary_map(format, &mut input, 1, &mut maps.fields)?;
+        maps.lengths.push(input.at() - start);
         maps.close();
         if maps.is_too_large() {
             return Err(CodecError::TooLarge { at: input.at() });
@@ -368,6 +347,7 @@ fn json_maps<'a>(bytes: &'a [u8], maps: &mut Maps<'a>) -> Result<(), CodecError>
     let is_array = json_kind(bytes) == Some(DatumKind::Array);
     let expected = if is_array { DatumKind::Map } else { DatumKind::Array };
     json_top(bytes, MapsOf(maps), expected)?;
+    maps.measure_json(bytes);
     refuse_deep_json(bytes, maps.fields.iter().map(|(_, value)| *value), 2)
 }
 

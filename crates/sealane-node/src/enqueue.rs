@@ -11,7 +11,9 @@ use bytes::Bytes;
 use sealane_codec::{Codec, Transcoder};
 use sealane_protocol::limits::{MAX_BATCH_MESSAGES, MAX_ENVELOPE_BYTES};
 use sealane_protocol::{EnqueueOutcome, Enqueued, Error, StreamPosition};
-use sealane_stream::{AppendedMessages, IdempotencyKey, StreamEnqueue, StreamEnvelope};
+use sealane_stream::{
+    AppendedMessages, EnvelopeBuffer, IdempotencyKey, StreamEnqueue, StreamEnvelope,
+};
 
 use crate::access::{RequestPass, TokenRight};
 use crate::app::NodeApp;
@@ -148,8 +150,11 @@ fn read(
     }
     // The transcoder's buffers are kept for each thread. A request would otherwise allocate and
     // grow them anew.
+    let bytes = envelopes.iter().map(|raw| raw.len()).sum();
+    let mut buffer = EnvelopeBuffer::expecting(envelopes.len(), bytes);
     let envelopes = SCRATCH.with_borrow_mut(|scratch| {
-        let read = |raw| StreamEnvelope::read(scratch, app.hub.ids(), codec, raw);
+        let ids = app.hub.ids();
+        let read = |raw| StreamEnvelope::read_into(&mut buffer, scratch, ids, codec, raw);
         envelopes.iter().copied().map(read).collect::<Result<Vec<_>, _>>()
     })?;
     let (topic, expect, delay_ms) = (to.clone(), *expect, *delay_ms);

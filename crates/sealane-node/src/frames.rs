@@ -163,8 +163,9 @@ impl SocketFrames {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, SocketError>>> {
         // The library fills its read buffer with zeros before it looks, the largest symbol outside
         // the kernel when it was measured (decision 12).
-        if !self.library_holds && self.socket.get_ref().connection().poll_readable(cx).is_pending()
-        {
+        let outlet = self.socket.get_ref();
+        let holds = self.library_holds || outlet.has_ahead();
+        if !holds && outlet.connection().poll_readable(cx).is_pending() {
             return Poll::Pending;
         }
         let message = Pin::new(&mut self.socket).poll_next(cx);

@@ -19,7 +19,9 @@ use sealane_protocol::{
     Error, Features, NotPlaced, NumberRange, PublishAsked, PublishFrame, PublishItem, PublishQuery,
     SessionPlace, StoredRange, read_publish,
 };
-use sealane_stream::{PublishAnswered, PublishSession, SessionItem, StreamEnvelope};
+use sealane_stream::{
+    EnvelopeBuffer, PublishAnswered, PublishSession, SessionItem, StreamEnvelope,
+};
 use tokio::time::{Sleep, sleep_until};
 
 use crate::access::{ConnectionGrant, RequestPass, TokenRight};
@@ -293,10 +295,11 @@ impl PublishConnection {
             self.app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
         }
         let twice = find_twice(&asked);
+        let mut buffer = buffer_for(&asked);
         for (index, PublishAsked { to, n, bytes, item }) in asked.into_iter().enumerate() {
             let bytes = bytes as u64;
             let item = if twice.contains(&index) { Err(numbered_twice()) } else { item };
-            match item.map_err(HttpRefusal::from).and_then(|item| self.read(item)) {
+            match item.map_err(HttpRefusal::from).and_then(|item| self.read(item, &mut buffer)) {
                 Ok(item) => self.waiting.add(item, bytes, self.credit.window()),
                 Err(refusal) => {
                     self.app.refused.note(&refusal);
@@ -312,7 +315,11 @@ impl PublishConnection {
     }
 
     /// The message as the hub takes it.
-    fn read(&mut self, asked: PublishItem<'_>) -> Result<SessionItem, HttpRefusal> {
+    fn read(
+        &mut self,
+        asked: PublishItem<'_>,
+        buffer: &mut EnvelopeBuffer,
+    ) -> Result<SessionItem, HttpRefusal> {
         let PublishItem { to, n, envelope, delay_ms, expect } = asked;
         // The right is asked for each message, since the topic is the client's choice each time.
         self.pass.need(TokenRight::Publish, &to)?;
@@ -322,7 +329,7 @@ impl PublishConnection {
         let codec = self.frames.codec();
         let digest = SessionItem::digest_of(envelope);
         let envelope = SCRATCH.with_borrow_mut(|scratch| {
-            StreamEnvelope::read(scratch, self.app.hub.ids(), codec, envelope)
+            StreamEnvelope::read_into(buffer, scratch, self.app.hub.ids(), codec, envelope)
         })?;
         // Messages of one stream share the topic that was parsed for the first.
         if self.topic.as_ref() != Some(&to) {
@@ -360,6 +367,17 @@ impl PublishConnection {
         self.credit.answered(refused.numbers);
         self.told.push(PublishFrame::Refused(refused));
     }
+}
+
+/// Memory for the bodies of a frame's items. Bodies of several streams share none: one that stays
+/// in memory would keep those of streams that have let theirs go.
+fn buffer_for(asked: &[PublishAsked<'_>]) -> EnvelopeBuffer {
+    let is_one = asked.windows(2).all(|pair| matches!(pair, [a, b] if a.to == b.to));
+    if !is_one {
+        return EnvelopeBuffer::default();
+    }
+    let envelopes = asked.iter().filter_map(|one| Some(one.item.as_ref().ok()?.envelope.len()));
+    EnvelopeBuffer::expecting(asked.len(), envelopes.sum())
 }
 
 /// The places of items in a frame whose stream and number an earlier item of the frame has. What

@@ -70,7 +70,17 @@ impl<'a> Enqueue<'a> {
         };
         let (mut to, mut raw, mut delay_ms, mut expect) = (None, None, None, None);
         let content = if is_batch { "envelopes" } else { "envelope" };
-        for (key, value) in sealane_codec::fields(codec, body).map_err(decode)? {
+        let parted = match is_batch {
+            // Each layer that is read by itself is a pass over all envelopes.
+            true => sealane_codec::fields_beside(codec, body, content).ok(),
+            false => None,
+        };
+        let (fields, elements) = match parted {
+            Some((fields, elements)) => (fields, Some(elements)),
+            // A body that is wrong is read layer by layer, which says what is wrong with it.
+            None => (sealane_codec::fields(codec, body).map_err(decode)?, None),
+        };
+        for (key, value) in fields {
             match key.as_ref() {
                 "to" => to = Some(sealane_codec::read_text(codec, value).map_err(decode)?),
                 "delayMs" if !is_batch => {
@@ -83,11 +93,14 @@ impl<'a> Enqueue<'a> {
         }
         let to: Cow<'_, str> = to.ok_or_else(|| Error::parameter("to", "is missing"))?;
         let to = to.parse()?;
-        let raw = raw.ok_or_else(|| Error::parameter(content, "is missing"))?;
+        let missing = || Error::parameter(content, "is missing");
         let decode = |cause| Error::Decode { codec: codec.name(), cause };
-        let envelopes = match is_batch {
-            true => sealane_codec::elements(codec, raw).map_err(decode)?,
-            false => vec![raw],
+        let envelopes = match elements {
+            Some(elements) => elements,
+            None if is_batch => {
+                sealane_codec::elements(codec, raw.ok_or_else(missing)?).map_err(decode)?
+            }
+            None => vec![raw.ok_or_else(missing)?],
         };
         Ok(Self { to, envelopes, is_batch, expect, delay_ms })
     }

@@ -1,6 +1,8 @@
+mod buffer;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 use sealane_codec::{Codec, CodecError, DatumKind, DatumWriter, Transcoder};
 use sealane_frame::{FrameView, GroupTag, RELAY_BYTES};
 use sealane_protocol::SealedEnvelope;
@@ -9,6 +11,8 @@ use sealane_protocol::limits::{
 };
 
 use crate::Error;
+
+pub use buffer::EnvelopeBuffer;
 
 /// A message as a client wrote it: checked once, then carried verbatim.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +64,21 @@ impl StreamEnvelope {
         codec: Codec,
         raw: &[u8],
     ) -> Result<StreamEnvelope, Error> {
+        Self::read_into(&mut EnvelopeBuffer::default(), scratch, ids, codec, raw)
+    }
+
+    /// As [`StreamEnvelope::read`], with the body in memory that it shares with others of its
+    /// stream.
+    ///
+    /// # Errors
+    /// As [`StreamEnvelope::read`].
+    pub fn read_into(
+        buffer: &mut EnvelopeBuffer,
+        scratch: &mut Transcoder,
+        ids: &MessageIds,
+        codec: Codec,
+        raw: &[u8],
+    ) -> Result<StreamEnvelope, Error> {
         // The length is asked before anything is parsed, since parsing is what a large body would
         // cost.
         if raw.len() > MAX_ENVELOPE_BYTES {
@@ -95,13 +114,13 @@ impl StreamEnvelope {
             // The id is put in front of the text. Writing the map anew would reorder or reformat a
             // client's bytes.
             if codec == Codec::Json {
-                return Ok(Self::with_json_id(ids.next(), raw, values));
+                return Ok(Self::with_json_id(buffer, ids, raw, values));
             }
             let fields = sealane_codec::fields(codec, raw).map_err(decode)?;
             return Ok(Self::with_id(codec, ids.next(), &fields));
         };
         check_id(id)?;
-        let body = Bytes::copy_from_slice(raw);
+        let body = buffer.copy(raw);
         // The id is a part of the body, unless it is written with escapes.
         let start = (id.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
         let end = start.saturating_add(id.len());
@@ -151,14 +170,27 @@ impl StreamEnvelope {
     }
 
     /// Puts an id before the fields of a map that was read, and has so many values with itself.
-    fn with_json_id(id: String, raw: &[u8], values: usize) -> StreamEnvelope {
+    fn with_json_id(
+        buffer: &mut EnvelopeBuffer,
+        ids: &MessageIds,
+        raw: &[u8],
+        values: usize,
+    ) -> StreamEnvelope {
         let fields = raw.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
-        let comma = if values > 1 { "," } else { "" };
+        let comma: &[u8] = if values > 1 { b"," } else { b"" };
         // An id of the hub's has no character that JSON escapes.
         const HEAD: &[u8] = br#"{"id":""#;
-        let body = [HEAD, id.as_bytes(), b"\"", comma.as_bytes(), fields].concat();
-        let body = Bytes::from(body);
-        let id = body.slice(HEAD.len()..HEAD.len() + id.len());
+        let mut id_end = 0;
+        let body = buffer.body(fields.len() + ID_FIELD_BYTES, |out| {
+            let start = out.len();
+            out.put_slice(HEAD);
+            ids.write_next(out);
+            id_end = out.len() - start;
+            out.put_slice(b"\"");
+            out.put_slice(comma);
+            out.put_slice(fields);
+        });
+        let id = body.slice(HEAD.len()..id_end);
         StreamEnvelope { content: EnvelopeContent::Open(Codec::Json), id, body }
     }
 
@@ -214,20 +246,26 @@ impl MessageIds {
     pub fn new() -> Result<Self, Error> {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).map_err(|cause| Error::StorageFailed(cause.to_string()))?;
-        let mut prefix = String::new();
+        let mut prefix = Vec::new();
         // 12 digits in base 36 hold 62 bits, so that two are shifted off.
-        push_base36(u64::from_le_bytes(random) >> 2, PREFIX_DIGITS, &mut prefix);
-        prefix.push('-');
+        put_base36(u64::from_le_bytes(random) >> 2, PREFIX_DIGITS, &mut prefix);
+        prefix.push(b'-');
+        let prefix = String::from_utf8(prefix).unwrap_or_default();
         Ok(Self { prefix, count: AtomicU64::new(0) })
     }
 
     /// The next of the series.
     pub fn next(&self) -> String {
+        let mut id = Vec::with_capacity(self.prefix.len() + U64_DIGITS);
+        self.write_next(&mut id);
+        String::from_utf8(id).unwrap_or_default()
+    }
+
+    /// Appends the next of the series.
+    fn write_next(&self, out: &mut impl BufMut) {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let mut id = String::with_capacity(self.prefix.len() + U64_DIGITS);
-        id.push_str(&self.prefix);
-        push_base36(count, 1, &mut id);
-        id
+        out.put_slice(self.prefix.as_bytes());
+        put_base36(count, 1, out);
     }
 }
 
@@ -237,19 +275,22 @@ const PREFIX_DIGITS: usize = 12;
 const U64_DIGITS: usize = 13;
 
 /// Appends a number in base 36, in at least so many digits.
-fn push_base36(mut n: u64, width: usize, out: &mut String) {
-    let (mut digits, mut len) = ([0; U64_DIGITS], 0);
+fn put_base36(mut n: u64, width: usize, out: &mut impl BufMut) {
+    let (mut digits, mut len) = ([0_u8; U64_DIGITS], 0);
     for digit in digits.iter_mut().rev() {
         if n == 0 && len >= width {
             break;
         }
-        *digit = n % 36;
+        let value = (n % 36) as u8;
+        *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
         n /= 36;
         len += 1;
     }
-    let digits = digits.iter().skip(U64_DIGITS - len);
-    out.extend(digits.filter_map(|digit| char::from_digit(*digit as u32, 36)));
+    out.put_slice(digits.get(U64_DIGITS - len..).unwrap_or_default());
 }
+
+/// The most bytes that an id of the hub's takes in an envelope with what JSON puts around it.
+const ID_FIELD_BYTES: usize = 7 + PREFIX_DIGITS + 1 + U64_DIGITS + 2;
 
 #[cfg(test)]
 mod tests {
@@ -290,9 +331,9 @@ mod tests {
     #[test]
     fn numbers_in_base_36_have_all_their_digits() {
         let written = |n, width| {
-            let mut out = String::new();
-            push_base36(n, width, &mut out);
-            out
+            let mut out = Vec::new();
+            put_base36(n, width, &mut out);
+            String::from_utf8(out).unwrap()
         };
         assert_eq!([written(0, 1), written(0, 3), written(35, 1)], ["0", "000", "z"]);
         assert_eq!([written(36, 1), written(u64::MAX, 1)], ["10", "3w5e11264sgsf"]);

@@ -64,7 +64,7 @@ mod writer;
 
 pub use block::{DeliverLayout, take_encoded};
 pub use clock::HubClock;
-pub use envelope::{MessageIds, StreamEnvelope};
+pub use envelope::{EnvelopeBuffer, MessageIds, StreamEnvelope};
 pub use hub::{HubConfig, IdempotencyKey, StreamEnqueue, StreamHub, StreamPage, StreamsFound};
 pub use metrics::{
     ConsumerFigures, HistogramBucket, HistogramSpread, HubCounter, HubTiming, Metrics,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::demand::DemandRule;
 use super::nats::JetStreamSync;
 use super::{RacePeers, RaceSide, fan_out, nats, ours, sqlite};
-use crate::failure::Result;
+use crate::failure::{BenchFailure, Result};
 use crate::load::client::AckMode;
 use crate::load::publisher::PublishPipeline;
 use crate::load::worker::WorkerOutcome;
@@ -45,11 +45,18 @@ pub(super) enum RaceContender {
     Readers { batch: usize },
     /// Many subscribers of Centrifugo.
     Centrifugo,
+    /// Apache Iggy in batches of 500, with its own settings or with those under which an
+    /// acknowledged message survives a kill.
+    Iggy { durable: bool },
 }
 
 use RaceContender::{
-    Append, Centrifugo, Core, Deliver, Floor, JetRead, JetStream, Live, Publish, Readers, Sqlite,
+    Append, Centrifugo, Core, Deliver, Floor, Iggy, JetRead, JetStream, Live, Publish, Readers,
+    Sqlite,
 };
+
+/// The crates registry has clients of Iggy only.
+const NO_IGGY: &str = "the server is in no registry of packages, which are all that is reached";
 
 /// The next message is sent once the last one is answered.
 const ALONE: PublishPipeline = PublishPipeline { window: 1, frame: 1 };
@@ -114,6 +121,8 @@ pub(super) const HEATS: &[RaceHeat] = &[
             JetStream { sync: JetStreamSync::Later, verb: "async", clients: 1 },
             JetStream { sync: JetStreamSync::Default, verb: "batch", clients: 1 },
             JetStream { sync: JetStreamSync::Always, verb: "batch", clients: 1 },
+            Iggy { durable: false },
+            Iggy { durable: true },
         ],
         asked: &[
             DemandRule::rate_per_core(RaceSide::Socket, 0.8, RaceSide::HttpBatches),
@@ -222,7 +231,13 @@ impl RaceContender {
             Core => nats::core(track, effort).await,
             Readers { batch } => fan_out::sealane(track, batch, effort).await,
             Centrifugo => fan_out::centrifugo(track, effort).await,
+            Iggy { .. } => Err(BenchFailure::of(self.not_measured().unwrap_or_default())),
         }
+    }
+
+    /// Why it has a row and no figures.
+    pub(super) fn not_measured(self) -> Option<&'static str> {
+        matches!(self, Iggy { .. }).then_some(NO_IGGY)
     }
 
     /// Its name, and how it is used.
@@ -245,6 +260,7 @@ impl RaceContender {
             Readers { batch: 1 } => "Sealane readers, a frame each".into(),
             Readers { batch } => format!("Sealane readers, frames to {batch}"),
             Centrifugo => "Centrifugo, JSON protocol".into(),
+            Iggy { .. } => "Iggy, TCP batches of 500".into(),
         }
     }
 
@@ -258,7 +274,9 @@ impl RaceContender {
             Publish { .. } | Deliver { .. } => "disk",
             JetRead { .. } => JetStreamSync::Default.durability(),
             Live | Readers { .. } => "memory",
-            Core | Centrifugo => "none",
+            Core | Centrifugo | Iggy { durable: false } => "none",
+            // `messages_required_to_save = 1`: its fsync alone left nothing on the disk.
+            Iggy { durable: true } => "fsync, 1",
         }
     }
 
@@ -267,7 +285,7 @@ impl RaceContender {
             Floor { .. } | Sqlite { .. } => 0,
             Append { connections, .. } | Publish { connections, .. } => connections,
             JetStream { clients, .. } => clients,
-            Deliver { .. } | JetRead { .. } => 1,
+            Deliver { .. } | JetRead { .. } | Iggy { .. } => 1,
             Live | Core => 2,
             Readers { .. } | Centrifugo => track.subscribers,
         }
@@ -290,6 +308,7 @@ impl RaceContender {
             Live | Readers { .. } => RaceSide::Ours,
             Core | Centrifugo => RaceSide::Peer,
             Sqlite { .. }
+            | Iggy { .. }
             | Append { .. }
             | Publish { .. }
             | JetStream { sync: JetStreamSync::Later, .. } => RaceSide::Beside,

@@ -31,8 +31,10 @@ pub(crate) struct RaceRow {
     pub(super) p99_us: Option<f64>,
     /// Messages of a commit, on average; none: the server does not say it.
     pub(super) group: Option<f64>,
-    /// Why there is no figure.
+    /// Why there is no figure: a lap failed.
     pub(super) failed: Option<String>,
+    /// Why there is none: nobody tried.
+    pub(super) not_measured: Option<&'static str>,
 }
 
 impl RaceRow {
@@ -48,6 +50,7 @@ impl RaceRow {
             durability: contender.durability().to_owned(),
             body_bytes: track.body,
             connections: contender.connections(track),
+            not_measured: contender.not_measured(),
             ..RaceRow::default()
         };
         let mut laps = match laps {
@@ -85,6 +88,9 @@ impl fmt::Display for RaceRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RaceRow { contender, durability, connections, .. } = self;
         write!(f, "{contender:<36} {durability:<9} {connections:>5}")?;
+        if let Some(reason) = self.not_measured {
+            return write!(f, "  not measured: {reason}");
+        }
         if let Some(failed) = &self.failed {
             return write!(f, "  FAILED: {failed}");
         }

@@ -1,5 +1,8 @@
 //! SQLite without a node around it: the floor of a store that is made of it.
 
+use std::path::Path;
+use std::time::Duration;
+
 use rusqlite::{Connection, params};
 
 use super::heat::{LapEffort, LapSetup, RaceLap};
@@ -23,12 +26,22 @@ const TABLES: &str = "
 
 /// Stores groups of the same bodies, each with a commit that is synced.
 pub(super) fn insert(track: &LapSetup<'_>, group: usize, effort: LapEffort) -> Result<RaceLap> {
-    let data = folder(track.data)?;
+    Ok(RaceLap::of_groups(plain(track.data, group, track.body, effort.each)?, group))
+}
+
+/// The same for a while, in groups of messages of `body` bytes.
+pub(crate) fn plain(
+    data: Option<&Path>,
+    group: usize,
+    body: usize,
+    each: Duration,
+) -> Result<WorkerOutcome> {
+    let data = folder(data)?;
     let mut connection = Connection::open(data.path().join("plain.db"))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.execute_batch(TABLES)?;
-    let bodies = vec![b'x'; group * track.body];
+    let bodies = vec![b'x'; group * body];
     let (count, bytes) = (group as i64, bodies.len() as i64);
     let mut next: i64 = 0;
     let commit = || -> Result<()> {
@@ -41,6 +54,6 @@ pub(super) fn insert(track: &LapSetup<'_>, group: usize, effort: LapEffort) -> R
         next += count;
         Ok(())
     };
-    let seen = again_and_again(effort.each, commit)?;
-    Ok(RaceLap::of_groups(WorkerOutcome { count: seen.count * group as u64, ..seen }, group))
+    let seen = again_and_again(each, commit)?;
+    Ok(WorkerOutcome { count: seen.count * group as u64, ..seen })
 }

@@ -158,3 +158,27 @@ fn a_session_is_named_as_a_consumer_is() {
         assert!(matches!(read(name, value), Err(Error::InvalidParameter { .. })), "{name}");
     }
 }
+
+#[test]
+fn many_items_are_read_alike_in_one_pass_and_layer_by_layer() {
+    // A line's end behind the frame is not what clients write, and has it read layer by layer.
+    let both = |items: &str| {
+        let frame = format!(r#"{{"publish":{items}}}"#);
+        let layered = format!("{frame}\n");
+        let read = json(&frame);
+        assert_eq!(read, json(&layered), "{items}");
+        read.map(|read| read.iter().map(|one| one.bytes).collect::<Vec<_>>())
+    };
+    let items = [
+        r#"{"to":"a","n":1,"envelope":{"x":[{}, "}"]}}"#,
+        r#"{ "n": 2 , "to":"a" , "envelope":{} }"#,
+        r#"{"to":"b","n":1,"envelope":{},"delayMs":3}"#,
+        r#"{"to":"b","n":2,"unknown":{},"envelope":{}}"#,
+    ];
+    let lengths = items.map(str::len).to_vec();
+    assert_eq!(both(&format!("[{}]", items.join(","))), Ok(lengths.clone()));
+    assert_eq!(both(&format!(" [ {} ] ", items.join(" , "))), Ok(lengths));
+    for wrong in ["[]", "[{}]", r#"[{"to":"a"}]"#, "[1]", r#"[{"n":1}]"#] {
+        assert!(both(wrong).is_err(), "{wrong}");
+    }
+}

@@ -467,8 +467,8 @@ impl CommitPlan {
         let now_ms = self.now_ms;
         let owner = asked.owner.clone();
         let level = stream.settings().level;
-        let named = asked.envelopes.iter().filter(|_| !asked.is_numbered);
-        let ids: Vec<Bytes> = named.map(|envelope| envelope.id.clone()).collect();
+        let named = if asked.is_numbered { &[] } else { &*asked.envelopes };
+        let ids: Vec<Bytes> = named.iter().map(|envelope| envelope.id.clone()).collect();
         let key = asked.key.map(|key| {
             let owner = stored_key_owner(&owner, key.share_kind());
             (key.key, key.body.to_vec(), write_ids(&ids), owner)

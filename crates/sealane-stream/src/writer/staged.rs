@@ -64,6 +64,7 @@ impl StagedStream {
         let first = self.next;
         // Times never decrease along a stream, whatever the system's clock does.
         self.last_ms = self.last_ms.max(now_ms);
+        self.records.reserve(envelopes.len());
         for envelope in envelopes {
             let (offset, time_ms) = (self.next, self.last_ms);
             self.records.push(BlockRecord::new(offset, time_ms, envelope));
@@ -79,6 +80,11 @@ impl StagedStream {
     }
 
     fn seal_blocks(&mut self) {
+        let all: usize = self.records.iter().map(|record| record.body.len()).sum();
+        if self.records.len() <= BLOCK_RECORDS && all <= BLOCK_BYTES {
+            let records = std::mem::take(&mut self.records);
+            return self.seal_block(records);
+        }
         let mut records = Vec::new();
         let mut bytes = 0;
         for record in std::mem::take(&mut self.records) {

@@ -34,13 +34,8 @@ impl CommitPlan {
         let PublishCommand { key, owner, outbox, keep, items, share } = publish;
         let sender = PlannedSender { key, owner, outbox, keep };
         let (mut planned, mut later) = (Ok(()), Vec::new());
-        let mut items = items.into_iter().peekable();
-        while let Some(first) = items.next() {
-            let topic = first.topic.clone();
-            let mut run = vec![first];
-            while let Some(item) = items.next_if(|item| item.topic == topic) {
-                run.push(item);
-            }
+        for run in by_topic(items) {
+            let Some(topic) = run.first().map(|first| first.topic.clone()) else { continue };
             // One topic waits, the others of the session go on: the order counts within a stream.
             let leaves = matches!(self.target(planner, &topic), StreamTarget::Leaving);
             if leaves || self.replies.awaits(&topic) {
@@ -230,6 +225,25 @@ impl CommitPlan {
     }
 }
 
+/// Runs of one topic, in order.
+fn by_topic(items: Vec<SessionItem>) -> Vec<Vec<SessionItem>> {
+    // Almost all come for one stream, and are not moved.
+    let is_one = |pair: &[SessionItem]| matches!(pair, [a, b] if a.topic == b.topic);
+    if items.windows(2).all(is_one) {
+        return vec![items];
+    }
+    let mut runs: Vec<Vec<SessionItem>> = Vec::new();
+    for item in items {
+        match runs.last_mut() {
+            Some(run) if run.first().is_some_and(|first| first.topic == item.topic) => {
+                run.push(item);
+            }
+            _ => runs.push(vec![item]),
+        }
+    }
+    runs
+}
+
 impl AppendAsked {
     /// A message, and with it those that follow it by number and are stored if it is.
     /// Their digests stand beside them.
@@ -244,7 +258,12 @@ impl AppendAsked {
         let SessionItem { topic, n, envelope, expect, delay_ms, digest } = first;
         let group = envelope.group();
         let due_ms = delay_ms.map(|delay_ms| now_ms + delay_ms);
-        let (mut envelopes, mut digests) = (vec![envelope], vec![digest]);
+        // Growing bit by bit would move the first of them again and again.
+        let room = if is_first_plain { behind.len() + 1 } else { 1 };
+        let mut envelopes = Vec::with_capacity(room);
+        let mut digests = Vec::with_capacity(room);
+        envelopes.push(envelope);
+        digests.push(digest);
         let goes_along = |item: &SessionItem, before: usize| {
             is_first_plain
                 && is_plain(item)
