@@ -96,6 +96,10 @@ impl StreamPlan {
         if let Some(asked) = sealed.filter(|_| is_open(topic)) {
             return Err(CommandRefusal::SealMismatch { stream: None, asked });
         }
+        if planner.next.generation > MAX_GENERATION {
+            let (what, limit) = ("generations", MAX_GENERATION);
+            return Err(CommandRefusal::TooMany { what, limit });
+        }
         match ShareKind::of_stream(topic) {
             Some(kind) => {
                 // Streams of this same commit count: a burst of first messages would pass the
@@ -106,10 +110,6 @@ impl StreamPlan {
                 self.shares.add(&owner, kind, 1);
             }
             None => self.check_room(planner, topic)?,
-        }
-        if planner.next.generation > MAX_GENERATION {
-            let (what, limit) = ("generations", MAX_GENERATION);
-            return Err(CommandRefusal::TooMany { what, limit });
         }
         // The number stays taken if the commit fails: there are many, and one that is given back
         // would have to be in no other part of this plan.
