@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Elements, MapField, TOO_MANY, TextSeed, json_top, refuse_deep_json, refuse_twice};
+use super::{ArrayVisitor, MapField, TOO_MANY, TextSeed, json_top, refuse_deep_json, refuse_twice};
 use super::{elements, fields};
 use crate::limits::MAX_VALUES;
 use crate::{Codec, CodecError, DatumKind};
@@ -73,7 +73,7 @@ impl<'de> DeserializeSeed<'de> for ElementsSeed {
     type Value = Vec<&'de [u8]>;
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<Self::Value, D::Error> {
-        parser.deserialize_seq(Elements)
+        parser.deserialize_seq(ArrayVisitor)
     }
 }
 
