@@ -1,7 +1,7 @@
 //! The programs of all tests, several at a time.
 //!
-//! `cargo test` runs one program after another, and each ends with its longest test alone: that left
-//! half of the machine idle. Here the next program begins beside it.
+//! `cargo test` runs one program after another, and each ends with its longest test alone: that
+//! left half of the machine idle. Here the next program begins beside it.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use crate::process::{self, XtaskResult};
 
-/// What runs in a lane: a test program, or cargo with the examples of the documentation.
+/// A test program, or cargo with the examples of the documentation.
 struct LaneProgram {
     command: Command,
     name: String,
 }
 
-/// What a lane tells while its program runs.
+/// A word of a lane while its program runs.
 enum LaneWord {
     Line(String),
     End,
@@ -103,7 +103,7 @@ fn programs(arguments: &[&str]) -> XtaskResult<VecDeque<LaneProgram>> {
     Ok(programs)
 }
 
-/// The test program that cargo has built, by this line of its messages, and the folder of its crate.
+/// The test program that cargo has built, by a line of its messages, and the folder of its crate.
 fn built(line: &str) -> Option<(PathBuf, PathBuf)> {
     let message: serde_json::Value = serde_json::from_str(line).ok()?;
     message.pointer("/profile/test")?.as_bool().filter(|is_test| *is_test)?;

@@ -70,6 +70,9 @@ pub enum VaultStore {
     S3(Box<S3Store>),
 }
 
+/// Takes the bytes of an object, or why they cannot be had.
+type ObjectTaker<'a> = dyn FnMut(&ListedObject, Result<Vec<u8>, Error>) -> Result<(), Error> + 'a;
+
 impl VaultStore {
     /// The store at a folder's path, or at `s3://bucket/prefix`. Outages of a bucket are waited
     /// out, and nobody is told.
@@ -278,7 +281,7 @@ impl VaultStore {
         &self,
         objects: &[ListedObject],
         max: usize,
-        take: &mut dyn FnMut(&ListedObject, Result<Vec<u8>, Error>) -> Result<(), Error>,
+        take: &mut ObjectTaker<'_>,
     ) -> Result<(), Error> {
         match self {
             VaultStore::Folder(folder) => {

@@ -117,22 +117,12 @@ impl LedgerTrust<'_> {
         number: u64,
         bytes: Vec<u8>,
     ) -> Result<(SealedSnapshotLink, ChainStanding), Error> {
-        self.standing(SealedSnapshotLink::read(number, bytes, self.vault)?)
-            .map_err(|(error, _)| error)
+        let sealed = SealedSnapshotLink::read(number, bytes, self.vault)?;
+        let standing = self.standing(&sealed)?;
+        Ok((sealed, standing))
     }
 
-    /// The right by which a link is believed; an error gives the link back.
-    fn standing(
-        &self,
-        sealed: SealedSnapshotLink,
-    ) -> Result<(SealedSnapshotLink, ChainStanding), (Error, SealedSnapshotLink)> {
-        match self.standing_of(&sealed) {
-            Ok(standing) => Ok((sealed, standing)),
-            Err(error) => Err((error, sealed)),
-        }
-    }
-
-    fn standing_of(&self, sealed: &SealedSnapshotLink) -> Result<ChainStanding, Error> {
+    fn standing(&self, sealed: &SealedSnapshotLink) -> Result<ChainStanding, Error> {
         let number = sealed.link.number;
         let owner = self.succession.owner_at(number);
         if sealed.link.is_owners() {
@@ -222,10 +212,10 @@ impl<'a> ChainLedger<'a> {
         let read =
             bytes.and_then(|bytes| SealedSnapshotLink::read(number, bytes, self.trust.vault));
         let judged = match read {
-            Ok(sealed) => self
-                .trust
-                .standing(sealed)
-                .map_err(|(error, sealed)| (error, self.trust.is_an_owners(&sealed))),
+            Ok(sealed) => match self.trust.standing(&sealed) {
+                Ok(standing) => Ok((sealed, standing)),
+                Err(error) => Err((error, self.trust.is_an_owners(&sealed))),
+            },
             Err(error) => Err((error, false)),
         };
         let at = match judged {

@@ -250,7 +250,12 @@ fn serve(client: TcpStream, bucket: &Bucket) {
         }
     };
     let length = body.len();
-    let tag = bucket.objects.lock().unwrap().get(&request.key).map_or_else(String::new, tag);
+    let tag = bucket
+        .objects
+        .lock()
+        .unwrap()
+        .get(&request.key)
+        .map_or_else(String::new, |bytes| tag(bytes));
     let mut head = format!(
         "HTTP/1.1 {status} Said\r\ncontent-length: {length}\r\nconnection: close\r\n\
          etag: {tag}\r\nlast-modified: Sun, 22 Nov 2026 00:00:00 GMT\r\n"
@@ -324,7 +329,7 @@ fn get(bucket: &Bucket, request: &Request) -> (u16, Vec<u8>) {
 }
 
 /// Another one for other bytes, as a real server has it.
-fn tag(object: &Vec<u8>) -> String {
+fn tag(object: &[u8]) -> String {
     format!("\"{}\"", &blake3::hash(object).to_hex()[..32])
 }
 

@@ -55,7 +55,7 @@ fn explain(input: &[u8], args: &[&str]) -> (Result<(), CliFailure>, String) {
     (outcome, String::from_utf8(bytes).unwrap())
 }
 
-/// What a terminal has written.
+/// The bytes that a terminal has written.
 #[derive(Clone, Default)]
 struct SharedBytes(Arc<Mutex<Vec<u8>>>);
 

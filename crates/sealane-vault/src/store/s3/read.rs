@@ -4,8 +4,8 @@
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use super::super::ListedObject;
 use super::super::look::{ListingGroup, TAIL_FROM};
+use super::super::{ListedObject, ObjectTaker};
 use super::{S3Store, failure, read_failure};
 use crate::Error;
 use crate::limits::{MAX_READ_AHEAD_BYTES, MAX_STORE_REQUESTS, MAX_TAIL_OBJECTS};
@@ -55,7 +55,7 @@ impl S3Store {
         &self,
         objects: &[ListedObject],
         max: usize,
-        take: &mut dyn FnMut(&ListedObject, Result<Vec<u8>, Error>) -> Result<(), Error>,
+        take: &mut ObjectTaker<'_>,
     ) -> Result<(), Error> {
         let mut rest = objects;
         while !rest.is_empty() {
