@@ -16,7 +16,7 @@ use sealane_vault::limits::{MAX_CHUNK_BYTES, MAX_ROTATIONS, PACK_TARGET_BYTES};
 /// one pack.
 const ROUND_BYTES: std::ops::Range<u64> = 42_000_000..80_000_000;
 /// A new vault now and then keeps the disk from filling.
-const ROUNDS_PER_VAULT: u64 = 20;
+const ROUNDS_PER_VAULT: u64 = 10;
 /// The bytes that are sent again, at most: a pack, which the chunk that reaches its length closes.
 const MAX_AGAIN: u64 = PACK_TARGET_BYTES + MAX_CHUNK_BYTES as u64;
 
