@@ -197,7 +197,7 @@ sealane_message::errors! {
         #[code("SL-CLI-16", "Skipped")]
         #[cause("some files or folders were not kept or not restored")]
         #[hint("All others were kept or restored. See the reason beside each name, and run the \
-                command again.")]
+                command again. First remove what was restored without an attribute.")]
         Skipped(usize),
         /// A program whose output was to be kept did not end well.
         #[error("`{program}` failed, so that nothing was kept: {said}")]

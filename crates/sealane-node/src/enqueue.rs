@@ -150,13 +150,15 @@ fn read(
     }
     // The transcoder's buffers are kept for each thread. A request would otherwise allocate and
     // grow them anew.
-    let bytes = envelopes.iter().map(|raw| raw.len()).sum();
-    let mut buffer = EnvelopeBuffer::expecting(envelopes.len(), bytes);
-    let envelopes = SCRATCH.with_borrow_mut(|scratch| {
+    let mut buffer = EnvelopeBuffer::expecting(envelopes.iter().map(|raw| raw.len()));
+    let mut envelopes = SCRATCH.with_borrow_mut(|scratch| {
         let ids = app.hub.ids();
         let read = |raw| StreamEnvelope::read_into(&mut buffer, scratch, ids, codec, raw);
         envelopes.iter().copied().map(read).collect::<Result<Vec<_>, _>>()
     })?;
+    if buffer.is_loose() {
+        envelopes.iter_mut().for_each(StreamEnvelope::own);
+    }
     let (topic, expect, delay_ms) = (to.clone(), *expect, *delay_ms);
     Ok(StreamEnqueue { topic, envelopes, expect, delay_ms, key: None, owner })
 }

@@ -280,8 +280,8 @@ impl EventSource {
         self.next_of_large().flatten()
     }
 
-    /// Waits for room as other replies do, and makes the events anew: what waits is held as the
-    /// hub has it, and not as text.
+    /// Waits for room as other replies do, and makes the events anew. Their text is not held
+    /// meanwhile. The events are, and with them the JSON frames of their blocks.
     async fn wait_for_large(
         &mut self,
         events: &[SubscriptionOutput],
@@ -289,7 +289,7 @@ impl EventSource {
         bytes: Vec<u8>,
     ) -> Option<Bytes> {
         let (len, after) = (bytes.len(), std::mem::replace(&mut self.cursor, before));
-        // A crowd that waits with its text would be memory that nobody counts.
+        // The text is as large as the frames, and is made again from them.
         drop(bytes);
         let room = self.large_room(len).await;
         self.held = None;
@@ -313,6 +313,10 @@ impl EventSource {
 
     /// Room for so many bytes, as soon as there is some.
     async fn large_room(&mut self, bytes: usize) -> Result<ReplyHold, HttpRefusal> {
+        // Nobody counts the frames that a source holds while it waits. Few may wait, so that they
+        // are no more than the replies that are made at once.
+        let place = self.app.fair.replies.wait_place(&self.owner, self.app.reply_parts());
+        let _place = place.ok_or(HttpRefusal::RepliesUnread)?;
         let until = Instant::now() + Duration::from_millis(MAX_REPLY_WAIT_MS);
         loop {
             let has_time = tokio::select! {
@@ -420,7 +424,7 @@ mod tests {
 
     use super::*;
     use crate::access::{TokenFile, TokenRights, TokenSecret};
-    use crate::limits::{MAX_REPLIES_BYTES, REPLY_PIECE_BYTES};
+    use crate::limits::{MAX_REPLIES_BYTES, MAX_REPLIES_MADE, REPLY_PIECE_BYTES};
     use crate::{Config, HubNode};
 
     /// A node with a message, and a token that reads everything.
@@ -532,6 +536,28 @@ mod tests {
         revoke(&node);
         let said = next.await.unwrap();
         assert!(said.starts_with(b"event: refused\n"), "{:?}", &said[..said.len().min(100)]);
+    }
+
+    #[tokio::test]
+    async fn where_as_many_wait_for_room_as_may_a_further_source_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, pass) = guarded(folder.path()).await;
+        store_wide(&node).await;
+        let all = MAX_REPLIES_BYTES - REPLY_PIECE_BYTES;
+        let _full = node.app.large(&ReplyOwner::Unknown, all).expect("all room is free");
+        let mut source = reading(&node, &pass).await.ok().unwrap();
+        source.next().await.unwrap();
+        let place = || node.app.fair.replies.wait_place(&source.owner, node.app.reply_parts());
+        let places: Vec<_> = std::iter::from_fn(place).collect();
+        assert_eq!(places.len(), MAX_REPLIES_MADE);
+        let said = tokio::time::timeout(Duration::from_secs(5), source.next()).await;
+        let said = said.expect("it does not wait").unwrap();
+        assert!(said.starts_with(b"event: refused\n"), "{:?}", &said[..said.len().min(100)]);
+        drop(places);
+        let mut source = reading(&node, &pass).await.ok().unwrap();
+        source.next().await.unwrap();
+        let soon = Duration::from_millis(200);
+        assert!(tokio::time::timeout(soon, source.next()).await.is_err(), "it waits");
     }
 
     #[test]

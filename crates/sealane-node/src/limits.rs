@@ -25,7 +25,8 @@ sealane_message::limits! {
     /// off.
     MIN_REPLY_STALL_MS: u64 = 250, "milliseconds";
     /// Replies of unknown size that a node makes at once, and a quarter of it for one of several
-    /// tokens. Further ones wait.
+    /// tokens. Further ones wait. As many event sources may wait for room for a large reply;
+    /// further ones are refused.
     MAX_REPLIES_MADE: usize = 8, "replies";
     /// The piece in which a large reply leaves.
     REPLY_PIECE_BYTES: usize = 64 << 10, "bytes";
@@ -42,6 +43,10 @@ sealane_message::limits! {
     MIN_CROWD: usize = 256, "connections";
     /// How often the node looks whether a crowd has gone.
     CROWD_LOOK_MS: u64 = 1000, "milliseconds";
+    /// How long a node that has given memory back leaves further crowds be, at least.
+    MIN_GIVE_BACK_MS: u64 = 60_000, "milliseconds";
+    /// It does so for so many times as long as giving back took, if that is longer.
+    GIVE_BACK_REST: u32 = 1000, "times";
     /// How often a node looks whether the figures of an overview have changed.
     OVERVIEW_LOOK_MS: u64 = 1000, "milliseconds";
     /// A node rests so many times as long as its last look at an overview took, if that is longer.

@@ -295,12 +295,15 @@ impl PublishConnection {
             self.app.fair.enqueued.charge(&pass.name().to_owned(), count, Instant::now());
         }
         let twice = find_twice(&asked);
-        let mut buffer = buffer_for(&asked);
+        let (mut buffer, mut added) = (buffer_for(&asked), 0);
         for (index, PublishAsked { to, n, bytes, item }) in asked.into_iter().enumerate() {
             let bytes = bytes as u64;
             let item = if twice.contains(&index) { Err(numbered_twice()) } else { item };
             match item.map_err(HttpRefusal::from).and_then(|item| self.read(item, &mut buffer)) {
-                Ok(item) => self.waiting.add(item, bytes, self.credit.window()),
+                Ok(item) => {
+                    self.waiting.add(item, bytes, self.credit.window());
+                    added += 1;
+                }
                 Err(refusal) => {
                     self.app.refused.note(&refusal);
                     // One bad message refuses itself. The connection and its other messages go on.
@@ -310,6 +313,10 @@ impl PublishConnection {
                     self.refuse(NotPlaced { stream, numbers, error });
                 }
             }
+        }
+        if buffer.is_loose() {
+            // One small message would keep what was meant for those that were refused.
+            self.waiting.own_last(added);
         }
         Ok(())
     }
@@ -377,7 +384,7 @@ fn buffer_for(asked: &[PublishAsked<'_>]) -> EnvelopeBuffer {
         return EnvelopeBuffer::default();
     }
     let envelopes = asked.iter().filter_map(|one| Some(one.item.as_ref().ok()?.envelope.len()));
-    EnvelopeBuffer::expecting(asked.len(), envelopes.sum())
+    EnvelopeBuffer::expecting(envelopes)
 }
 
 /// The places of items in a frame whose stream and number an earlier item of the frame has. What

@@ -1,5 +1,6 @@
 mod buffer;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{BufMut, Bytes};
@@ -122,12 +123,10 @@ impl StreamEnvelope {
         check_id(id)?;
         let body = buffer.copy(raw);
         // The id is a part of the body, unless it is written with escapes.
-        let start = (id.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
-        let end = start.saturating_add(id.len());
-        let id = match raw.get(start..end) {
+        let id = match place_in(raw, id.as_bytes()) {
             // The id shares the body's memory. A copy would be an allocation for each message.
-            Some(same) if same == id.as_bytes() => body.slice(start..end),
-            _ => Bytes::copy_from_slice(id.as_bytes()),
+            Some(place) => body.slice(place),
+            None => Bytes::copy_from_slice(id.as_bytes()),
         };
         Ok(StreamEnvelope { content: EnvelopeContent::Open(codec), id, body })
     }
@@ -145,6 +144,20 @@ impl StreamEnvelope {
         };
         let body = Bytes::copy_from_slice(&sealed.frame);
         Ok(StreamEnvelope { content: EnvelopeContent::Sealed, id, body })
+    }
+
+    /// Gives the body memory of its own, where it shares some with bodies that are not stored. Else
+    /// it would keep their memory, which nobody counts, for as long as it is in memory itself.
+    pub fn own(&mut self) {
+        // A larger body shares none. To copy it would be for nothing.
+        if self.body.len() > buffer::SHARED_BODY_BYTES {
+            return;
+        }
+        let body = Bytes::copy_from_slice(&self.body);
+        if let Some(place) = place_in(&self.body, &self.id) {
+            self.id = body.slice(place);
+        }
+        self.body = body;
     }
 
     /// The group whose keys open this message; none: it is open.
@@ -181,7 +194,7 @@ impl StreamEnvelope {
         // An id of the hub's has no character that JSON escapes.
         const HEAD: &[u8] = br#"{"id":""#;
         let mut id_end = 0;
-        let body = buffer.body(fields.len() + ID_FIELD_BYTES, |out| {
+        let body = buffer.body(raw.len(), fields.len() + ID_FIELD_BYTES, |out| {
             let start = out.len();
             out.put_slice(HEAD);
             ids.write_next(out);
@@ -213,6 +226,13 @@ impl StreamEnvelope {
         let content = EnvelopeContent::Open(codec);
         StreamEnvelope { content, id: id.into_bytes().into(), body: body.into() }
     }
+}
+
+/// The place of `part` in the memory of `whole`. None: it is elsewhere.
+fn place_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+    let place = start..start.saturating_add(part.len());
+    whole.get(place.clone()).filter(|found| *found == part).map(|_| place)
 }
 
 fn check_id(id: &str) -> Result<(), Error> {
@@ -325,6 +345,32 @@ mod tests {
             let value = sealane_codec::decode(codec, &envelope.body).unwrap();
             assert_eq!(value.field("id").unwrap().as_text(), Some(envelope.id()));
             assert_eq!(value.field("a").unwrap().as_u64(), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_body_of_its_own_keeps_nothing_of_its_companions() {
+        let (ids, mut scratch) = (MessageIds::new().unwrap(), Transcoder::new());
+        // The id is a part of the body where it stands there, and a copy where it has escapes.
+        for raw in [r#"{"a":1}"#, r#"{"id":"m1"}"#, r#"{"id":"m\u0031"}"#] {
+            let mut buffer = EnvelopeBuffer::expecting([raw.len(); 2]);
+            let mut read = || {
+                let raw = raw.as_bytes();
+                StreamEnvelope::read_into(&mut buffer, &mut scratch, &ids, Codec::Json, raw)
+            };
+            let (mut kept, left) = (read().unwrap(), read().unwrap());
+            let StreamEnvelope { id, body, .. } = left;
+            drop(id);
+            assert!(!body.is_unique(), "{raw} shares a piece");
+            let before = kept.clone();
+            kept.own();
+            assert_eq!(kept, before, "{raw}");
+            drop(before);
+            // Nothing but the other one is left in the piece, once the buffer lets it go.
+            drop(buffer);
+            assert!(body.is_unique(), "{raw}");
+            let is_within = place_in(&kept.body, &kept.id).is_some();
+            assert_eq!(is_within, !raw.contains('\\'), "{raw}");
         }
     }
 

@@ -229,6 +229,7 @@ impl PublishSession {
         keep: u64,
         room: QueueShare,
     ) -> Result<(), Error> {
+        let count = items.len();
         items.retain(|item| match check(item) {
             Ok(()) => true,
             Err(error) => {
@@ -238,6 +239,10 @@ impl PublishSession {
         });
         if items.is_empty() {
             return Ok(());
+        }
+        if items.len() < count {
+            // Those that were refused would stay in the memory that the others share with them.
+            items.iter_mut().for_each(|item| item.envelope.own());
         }
         let (key, owner) = (self.key.clone(), self.owner.clone());
         let (outbox, share) = (self.outbox.clone(), room.0);

@@ -8,6 +8,7 @@ mod restore;
 mod target;
 mod write;
 
+pub(crate) use attributes::is_roots_attribute;
 pub(crate) use chunks::ChunkReader;
 pub use file::StoredFile;
 pub(crate) use file::write_file;

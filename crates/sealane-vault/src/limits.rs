@@ -111,6 +111,11 @@ sealane_message::limits! {
     /// How long a bucket that is out is waited for, unless the user says otherwise. Then the error
     /// is reported.
     MAX_OUTAGE_MS: u64 = 15 * 60 * 1000, "milliseconds";
+    /// The longest that `vault --retry` waits. A prune removes after a day what a put relies on.
+    MAX_RETRY_MS: u64 = 12 * 3_600_000, "milliseconds";
+    /// How long a put relies on the packs that it has seen. A link that took longer is good only
+    /// if they are there still.
+    MAX_RELIANCE_MS: u64 = 3_600_000, "milliseconds";
     /// The first wait for a bucket that is out; each further one is twice as long.
     OUTAGE_WAIT_MS: u64 = 500, "milliseconds";
     /// The longest of these waits.

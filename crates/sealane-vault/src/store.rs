@@ -453,13 +453,13 @@ impl Drop for StoreLookGuard<'_> {
     }
 }
 
-/// Removes what killed runs left in a spool a day ago, each file after `before` has seen it.
+/// Removes what killed runs left in a spool a day ago, each file of which `may_go` says so.
 ///
 /// Other hosts may write into the same folder. So a file's age is counted by the clock that gives
 /// files their times: a host whose own clock is fast would sweep what another one is writing.
-fn sweep(spool: &Path, before: impl Fn(&Path)) {
+fn sweep(spool: &Path, may_go: impl Fn(&Path) -> bool) {
     if let Ok(now) = time_in(spool) {
-        sweep_as_of(now, spool, before);
+        sweep_as_of(now, spool, may_go);
     }
 }
 
@@ -471,15 +471,15 @@ fn time_in(folder: &Path) -> io::Result<SystemTime> {
     time
 }
 
-fn sweep_as_of(now: SystemTime, spool: &Path, before: impl Fn(&Path)) {
+fn sweep_as_of(now: SystemTime, spool: &Path, may_go: impl Fn(&Path) -> bool) {
     for file in std::fs::read_dir(spool).into_iter().flatten().flatten() {
         let written = file.metadata().and_then(|meta| meta.modified());
         let age = written.map(|written| now.duration_since(written));
         if file.file_name() == RESERVE {
             continue;
         }
-        if matches!(age, Ok(Ok(age)) if age > Duration::from_millis(MAX_SPOOL_AGE_MS)) {
-            before(&file.path());
+        let is_old = matches!(age, Ok(Ok(age)) if age > Duration::from_millis(MAX_SPOOL_AGE_MS));
+        if is_old && may_go(&file.path()) {
             // If a file cannot be removed now, the next sweep finds it again.
             let _ = std::fs::remove_file(file.path());
         }
@@ -513,7 +513,7 @@ mod tests {
         let file = File::options().write(true).open(spool.join("1-1.pack")).unwrap();
         for (written, left) in [(behind, 1), (behind - age / 2, 1), (behind - 2 * age, 0)] {
             file.set_modified(written).unwrap();
-            sweep_as_of(behind, spool, |_| {});
+            sweep_as_of(behind, spool, |_| true);
             assert_eq!(names(spool), left);
         }
     }

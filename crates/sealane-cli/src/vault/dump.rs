@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use sealane_vault::{DumpReport, Error, SnapshotSelector};
 
-use super::get::written;
+use super::get::{not_made, written};
 use super::{VaultAccess, path_bytes, snapshot, whose};
 use crate::args::vault::VaultDump;
 use crate::times::count;
@@ -41,6 +41,10 @@ pub(super) fn run(
             "sealane: {paths} did not get the owner, the setuid bits or the rights that a writer \
              names: `sealane vault get --trust-modes` takes them"
         );
+    }
+    if report.refused > 0 {
+        let devices = not_made(report.refused);
+        eprintln!("sealane: {devices}: `sealane vault get --trust-modes` makes them");
     }
     Ok(())
 }

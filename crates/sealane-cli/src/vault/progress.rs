@@ -54,10 +54,19 @@ pub(super) fn watched<T>(
             ProgressForm::Lines => lines(&done, progress, total),
             _ => show_bar(&done, progress, total),
         });
-        let outcome = work();
-        done.store(true, Ordering::Relaxed);
-        outcome
+        let _end = WorkEnd(&done);
+        work()
     })
+}
+
+/// Tells the display on drop that the work is over. Work that panics is over, too: else the display
+/// is waited for, and waits itself, for ever.
+struct WorkEnd<'a>(&'a AtomicBool);
+
+impl Drop for WorkEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn show_bar(done: &AtomicBool, progress: &PutProgress, total: impl FnOnce() -> Option<u64>) {
@@ -123,6 +132,8 @@ fn bar() -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     #[test]
@@ -135,6 +146,17 @@ mod tests {
         assert_eq!(told(Some(1000)), format!("{before}1000}}}}\n"));
         assert_eq!(told(Some(100)), format!("{before}200}}}}\n"), "files have grown");
         assert_eq!(told(None), format!("{before}null}}}}\n"));
+    }
+
+    /// The display ends as well; otherwise this test does not.
+    #[test]
+    fn work_that_panics_is_not_waited_for() {
+        for form in [ProgressForm::None, ProgressForm::Bar, ProgressForm::Lines] {
+            let progress = PutProgress::default();
+            let work = || -> u64 { panic!("the work fails") };
+            let watch = AssertUnwindSafe(|| watched(form, &progress, || None, work));
+            assert!(catch_unwind(watch).is_err());
+        }
     }
 
     #[test]

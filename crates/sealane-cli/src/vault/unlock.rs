@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sealane_vault::limits::MAX_RETRY_MS;
 use sealane_vault::{
     Error, OpenOptions, RecoveryCode, RotateOptions, RotatedVault, SlotSecret, StoreRetry, Vault,
     VaultStore, WriterKey,
@@ -29,6 +30,10 @@ pub(crate) struct VaultAccess {
 impl VaultAccess {
     pub(crate) fn new(args: &args::VaultArgs) -> Result<VaultAccess, CliFailure> {
         let missing = "name the vault with --vault or SEALANE_VAULT";
+        if args.retry > Duration::from_millis(MAX_RETRY_MS) {
+            let reason = "--retry waits 12h at most: a prune removes after a day what a put needs";
+            return Err(CliFailure::Usage(reason));
+        }
         Ok(VaultAccess {
             vault: args.vault.clone().ok_or(CliFailure::Usage(missing))?,
             keys: args.keys.clone(),

@@ -34,6 +34,8 @@ pub(crate) enum ReplyOwner {
 pub(crate) struct ReplyMemory {
     max_kib: usize,
     turns: Arc<Semaphore>,
+    /// Places of those that wait for room and hold memory meanwhile.
+    waits: Arc<Semaphore>,
     room: Mutex<ReplyRoom>,
     /// Told when a reply has gone.
     gone: Notify,
@@ -66,7 +68,8 @@ struct HeldReply {
 struct OwnerReplies {
     kib: usize,
     turns: Arc<Semaphore>,
-    /// Replies and turns that need this entry.
+    waits: Arc<Semaphore>,
+    /// Replies, turns and places that need this entry.
     users: usize,
 }
 
@@ -75,6 +78,7 @@ impl ReplyMemory {
         Arc::new(Self {
             max_kib: MAX_REPLIES_BYTES >> 10,
             turns: Arc::new(Semaphore::new(MAX_REPLIES_MADE)),
+            waits: Arc::new(Semaphore::new(MAX_REPLIES_MADE)),
             room: Mutex::default(),
             gone: Notify::new(),
             count: Arc::default(),
@@ -154,6 +158,20 @@ impl ReplyMemory {
         Some(ReplyHold { memory: self.clone(), number, bytes, cut, _counted: self.counted() })
     }
 
+    /// A place to wait for room with memory that nobody counts, for an owner that has a part of all
+    /// (`parts`). None: as many wait already as may.
+    pub(crate) fn wait_place(
+        self: &Arc<Self>,
+        owner: &ReplyOwner,
+        parts: usize,
+    ) -> Option<ReplyWaitPlace> {
+        let place = OwnerPlace::new(self, owner, parts);
+        // The own place comes first, as with turns. A crowd of one owner leaves others theirs.
+        let own = place.waits.clone().try_acquire_owned().ok()?;
+        let of_node = self.waits.clone().try_acquire_owned().ok()?;
+        Some(ReplyWaitPlace { _own: own, _of_node: of_node, _place: place })
+    }
+
     /// Waits until there may be more room. Returns whether there is still time.
     pub(crate) async fn wait(&self, until: Instant) -> bool {
         // A reply that stands still may be cut off only after a while, of which nobody is told.
@@ -181,11 +199,9 @@ impl ReplyMemory {
 
 impl ReplyRoom {
     fn owner(&mut self, owner: &ReplyOwner, parts: usize) -> &mut OwnerReplies {
-        self.owners.entry(owner.clone()).or_insert_with(|| OwnerReplies {
-            kib: 0,
-            turns: Arc::new(Semaphore::new((MAX_REPLIES_MADE / parts.max(1)).max(1))),
-            users: 0,
-        })
+        let part = || Arc::new(Semaphore::new((MAX_REPLIES_MADE / parts.max(1)).max(1)));
+        let new = || OwnerReplies { kib: 0, turns: part(), waits: part(), users: 0 };
+        self.owners.entry(owner.clone()).or_insert_with(new)
     }
 
     fn leave(&mut self, owner: &ReplyOwner, kib: usize) {
@@ -215,6 +231,7 @@ struct OwnerPlace {
     memory: Arc<ReplyMemory>,
     owner: ReplyOwner,
     turns: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
 }
 
 impl OwnerPlace {
@@ -222,8 +239,8 @@ impl OwnerPlace {
         let mut room = memory.room.lock();
         let of_owner = room.owner(owner, parts);
         of_owner.users += 1;
-        let turns = of_owner.turns.clone();
-        Self { memory: memory.clone(), owner: owner.clone(), turns }
+        let (turns, waits) = (of_owner.turns.clone(), of_owner.waits.clone());
+        Self { memory: memory.clone(), owner: owner.clone(), turns, waits }
     }
 }
 
@@ -235,6 +252,13 @@ impl Drop for OwnerPlace {
 
 /// The right to make one reply now.
 pub(crate) struct ReplyTurn {
+    _own: OwnedSemaphorePermit,
+    _of_node: OwnedSemaphorePermit,
+    _place: OwnerPlace,
+}
+
+/// A place of one that waits for room.
+pub(crate) struct ReplyWaitPlace {
     _own: OwnedSemaphorePermit,
     _of_node: OwnedSemaphorePermit,
     _place: OwnerPlace,
@@ -435,6 +459,25 @@ mod tests {
         assert!(replies.turn(&token("b"), 4, soon()).await.is_some());
         held.pop();
         assert!(replies.turn(&token("a"), 4, soon()).await.is_some());
+        held.clear();
+        assert!(replies.room.lock().owners.is_empty());
+    }
+
+    #[test]
+    fn few_wait_with_memory_that_nobody_counts() {
+        let (_deliveries, replies) = memory();
+        let place = |name: &str| replies.wait_place(&token(name), 4);
+        let mut held = Vec::new();
+        for _ in 0..MAX_REPLIES_MADE / 4 {
+            held.push(place("a").unwrap());
+        }
+        assert!(place("a").is_none(), "an owner has a part of the places");
+        for name in ["b", "c", "d"] {
+            held.extend((0..MAX_REPLIES_MADE / 4).map(|_| place(name).unwrap()));
+        }
+        assert!(place("e").is_none(), "the node has no more");
+        held.pop();
+        assert!(place("e").is_some());
         held.clear();
         assert!(replies.room.lock().owners.is_empty());
     }

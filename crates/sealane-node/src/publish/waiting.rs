@@ -32,6 +32,11 @@ impl SessionBacklog {
         self.keep = self.keep.max(keep);
     }
 
+    /// Gives the last messages that were added memory of their own, so many of them.
+    pub(super) fn own_last(&mut self, count: usize) {
+        self.later.iter_mut().rev().take(count).for_each(|item| item.envelope.own());
+    }
+
     /// Gives the hub what it has room for.
     pub(super) fn hand_over(&mut self, session: &PublishSession) -> Result<(), Error> {
         // While earlier messages wait for room, later ones stay behind them. The numbers of a

@@ -7,6 +7,7 @@ use sealane_protocol::{AckMark, ConsumerChange, EnqueueOutcome, ListDelayed, Op}
 
 use super::*;
 use crate::consumer::ConsumerSteer;
+use crate::envelope::EnvelopeBuffer;
 use crate::limits::MIN_OWNER_STREAMS;
 use crate::limits::{CLOCK_CALM_MS, MAX_GROUP_STREAMS, MAX_IDEMPOTENCY_AGE_MS, MAX_STREAMS};
 use crate::writer::{ManageCommand, ManageDeed};
@@ -276,6 +277,61 @@ async fn a_session_goes_on_whichever_statement_fails() {
     }
     assert!(hub.store_trouble.failed() > 20);
     assert_eq!(hub.stream(&"m".parse().unwrap()).unwrap().next, 40);
+}
+
+/// A body that is stored without others that were read into the same memory keeps none of theirs.
+#[tokio::test]
+async fn a_message_keeps_nothing_of_companions_that_are_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = open(&folder);
+    let [one, two] = [&br#"{"id":"1"}"#[..], &br#"{"id":"2"}"#[..]];
+    let read = |raws: &[&[u8]]| -> Vec<StreamEnvelope> {
+        let mut scratch = Transcoder::new();
+        let mut buffer = EnvelopeBuffer::expecting(raws.iter().map(|raw| raw.len()));
+        let mut one =
+            |raw| StreamEnvelope::read_into(&mut buffer, &mut scratch, &hub.ids, Codec::Json, raw);
+        raws.iter().map(|raw| one(*raw).unwrap()).collect()
+    };
+    // A batch of which the stream has the first.
+    let batch = |raws: &[&[u8]]| {
+        let envelopes = read(raws);
+        let key = Some(IdempotencyKey::of_each(raws, &envelopes));
+        StreamEnqueue { envelopes, key, ..messages(&hub, "a", 0) }
+    };
+    hub.enqueue(batch(&[one])).await.unwrap();
+    let both = batch(&[one, two]);
+    let known = both.envelopes[0].body.clone();
+    assert_eq!(hub.enqueue(both).await.unwrap().offset, 1);
+    assert!(known.is_unique(), "of a batch");
+    // The same of a session, which sends the first once more with the second.
+    let session = hub.publishing("", "session").unwrap();
+    let item = |n: u64, envelope: StreamEnvelope| {
+        let (topic, digest) = ("m".parse().unwrap(), n as u32);
+        SessionItem { topic, n, envelope, expect: None, delay_ms: None, digest }
+    };
+    let publish = async |items: Vec<SessionItem>| {
+        let last = items.last().map_or(0, |item| item.n);
+        let room = session.room(&items).await.unwrap();
+        session.publish(items, 8, room).unwrap();
+        let mut told = 0;
+        while told < last {
+            let mut answers = Vec::new();
+            session.answers(&mut answers).await.unwrap();
+            told = answers.iter().map(|answer| answer.to).fold(told, u64::max);
+        }
+    };
+    publish(vec![item(1, read(&[one]).remove(0))]).await;
+    let both = read(&[one, two]);
+    let known = both[0].body.clone();
+    publish(both.into_iter().zip(1..).map(|(envelope, n)| item(n, envelope)).collect()).await;
+    assert!(known.is_unique(), "of a session");
+    // One that is refused before the writer has it leaves as well.
+    let mut both = read(&[one, two]);
+    let (refused, kept) = (both.remove(1), both.remove(0));
+    let left = refused.body.clone();
+    let too_late = SessionItem { delay_ms: Some(u64::MAX), ..item(4, refused) };
+    publish(vec![item(3, kept), too_late]).await;
+    assert!(left.is_unique(), "of one that is refused at once");
 }
 
 /// An idle stream is looked at first and removed then: whichever of the two the writer has first, a

@@ -15,6 +15,12 @@ use super::schema::{open_for_reading, read_number};
 use crate::Error;
 use crate::limits::{CLOCK_MARK_MS, MAX_CLOCK_GENERATION, MAX_COPY_STEP, MAX_GENERATION_AHEAD};
 
+/// A store is ahead of its clock if it is so by more marks than this: the last one, and the one
+/// that the kill before has added.
+const NEAR_MARKS: u64 = 2;
+/// The longest step of a copy of a store that is not ahead.
+const NEAR_STEP: u64 = MAX_GENERATION_AHEAD / 2;
+
 /// The generation that the time alone gives. 0 stands for no generation, and a clock beyond all
 /// sense leaves room for those that follow.
 pub(crate) fn of_clock(now_ms: u64) -> u64 {
@@ -46,10 +52,18 @@ impl NextGeneration {
         let seen = "SELECT coalesce(max(value), 0) FROM meta
              WHERE name IN ('clock_opened', 'clock_seen', 'clock_ahead')";
         let seen_ms = read_number(connection, seen)?;
-        // The store learns of the time once a minute, while a hub commits.
-        let seen = if of_clock(seen_ms) > self.now { seen_ms + CLOCK_MARK_MS } else { 0 };
+        // The store learns of the time once a minute, while a hub commits. A clock that is beyond
+        // the last mark may have been set back all the same: within that minute nobody knows.
+        let seen = if seen_ms > 0 { seen_ms.saturating_add(CLOCK_MARK_MS) } else { 0 };
         let last = before.max(of_clock(seen));
-        Ok(if self.now < last { last + self.step } else { self.now + 1 })
+        let Some(ahead_s) = last.checked_sub(self.now).filter(|ahead_s| *ahead_s > 0) else {
+            return Ok(self.now + 1);
+        };
+        // A copy that is opened within that minute is under no wrong clock. Its step stays within
+        // half a day, so that it is not told to run ahead.
+        let is_near = ahead_s <= NEAR_MARKS * CLOCK_MARK_MS / 1000;
+        let step = if is_near { 1 + (self.step - 1) % NEAR_STEP } else { self.step };
+        Ok(last + step)
     }
 
     /// Says so if the generations run ahead of the clock.
@@ -95,5 +109,19 @@ mod tests {
         let room = (1 << 32) - MAX_CLOCK_GENERATION;
         assert_eq!(of_clock(u64::MAX), MAX_CLOCK_GENERATION);
         assert!(room >= 1 << 28, "room for those that follow: {room}");
+    }
+
+    #[test]
+    fn a_copy_steps_far_only_where_its_clock_is_behind() {
+        let connection = Connection::open_in_memory().unwrap();
+        let meta = "CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY) STRICT;
+             INSERT INTO meta VALUES ('clock_seen', 1000000)";
+        connection.execute_batch(meta).unwrap();
+        let floor = |now, step| NextGeneration { now, step }.floor(&connection, 0).unwrap();
+        // Within the minute behind the mark the clock may have been anywhere.
+        assert_eq!([1000, 1020, 1060, 1061].map(|now| floor(now, 1)), [1061, 1061, 1061, 1062]);
+        let near = floor(1020, MAX_COPY_STEP);
+        assert!((1061..1020 + MAX_GENERATION_AHEAD).contains(&near), "{near} is not told as ahead");
+        assert_eq!(floor(7, MAX_COPY_STEP), 1060 + MAX_COPY_STEP);
     }
 }

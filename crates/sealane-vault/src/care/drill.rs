@@ -1,16 +1,20 @@
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Instant;
 
+use rustix::fs::lgetxattr;
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::format::chunk::ChunkKind;
 use crate::format::header::{ObjectHeader, ObjectKind};
-use crate::format::page::{DeviceKind, DeviceNode, FilePiece, SnapshotEntry, SnapshotEntryKind};
-use crate::get::{ChunkReader, GetOptions, SnapshotEntries, restore};
+use crate::format::page::{
+    DeviceKind, DeviceNode, EntryAttribute, FilePiece, SnapshotEntry, SnapshotEntryKind,
+};
+use crate::get::{ChunkReader, GetOptions, SnapshotEntries, is_roots_attribute, restore};
 use crate::keys::random;
 use crate::limits::MAX_REPORT_BYTES;
 use crate::put::{SkippedItem, now_ns};
@@ -38,7 +42,7 @@ pub struct DrillReport {
     pub snapshot: u64,
     /// The head of the chain, as `number:hash`.
     pub head: String,
-    /// Whether it was all of the snapshot.
+    /// Whether it was all of the snapshot: no sample, and no device was left out.
     pub all: bool,
     /// Files, folders and links that came back as they were kept.
     pub entries: u64,
@@ -48,7 +52,7 @@ pub struct DrillReport {
     pub bytes: u64,
     /// How long it took.
     pub took_ms: u64,
-    /// Files that did not come back.
+    /// Files that did not come back, or without one of their attributes.
     pub failed: Vec<SkippedItem>,
 }
 
@@ -109,7 +113,8 @@ impl Vault {
         let entries = SnapshotEntries::new(chunks()?, &snapshot.body.pages);
         let entries = entries.filter(|entry| entry.as_ref().map_or(true, &wanted));
         let get = GetOptions::default().of_writer(snapshot.by_writer);
-        let restored = restore(chunks()?, entries, scratch, &get)?;
+        let mut restored = restore(chunks()?, entries, scratch, &get)?;
+        restored.failed.append(&mut restored.lacking);
         let mut report = DrillReport {
             time_ns: now_ns(),
             snapshot: snapshot.number,
@@ -121,30 +126,15 @@ impl Vault {
             took_ms: 0,
             failed: restored.failed,
         };
-        let mut reread = chunks()?;
-        for entry in SnapshotEntries::new(chunks()?, &snapshot.body.pages) {
-            let mut entry = match entry {
-                Ok(entry) => entry,
-                // The restore has named it.
-                Err(error) if error.is_damage() => continue,
-                Err(error) => return Err(error),
-            };
-            if wanted(&entry) && !get.refuses(&entry) {
-                get.withhold(&mut entry);
-                match self.compare(&mut reread, scratch, &entry) {
-                    Ok(()) => {
-                        report.entries += 1;
-                        report.files +=
-                            u64::from(matches!(entry.node, SnapshotEntryKind::File { .. }));
-                        report.bytes += entry.size();
-                    }
-                    Err(reason) => {
-                        let reason = reason.to_string();
-                        report.failed.push(SkippedItem { path: entry.shown(), reason });
-                    }
-                }
+        let entries = SnapshotEntries::new(chunks()?, &snapshot.body.pages);
+        let takes = |entry: &mut SnapshotEntry| {
+            let takes = wanted(entry) && !get.refuses(entry);
+            if takes {
+                get.withhold(entry);
             }
-        }
+            takes
+        };
+        self.compare_all(chunks()?, scratch, entries, takes, &mut report)?;
         report.took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.keep_report(&report)?;
         Ok(report)
@@ -173,6 +163,43 @@ impl Vault {
         })
     }
 
+    /// Compares the entries that a restore `takes`, and counts them.
+    fn compare_all(
+        &self,
+        mut chunks: ChunkReader<'_>,
+        scratch: &Path,
+        entries: SnapshotEntries<'_>,
+        takes: impl Fn(&mut SnapshotEntry) -> bool,
+        report: &mut DrillReport,
+    ) -> Result<(), Error> {
+        let named: HashSet<String> = report.failed.iter().map(|item| item.path.clone()).collect();
+        for entry in entries {
+            let mut entry = match entry {
+                Ok(entry) => entry,
+                // The restore has named it.
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error),
+            };
+            if !takes(&mut entry) {
+                report.all = false;
+                continue;
+            }
+            match self.compare(&mut chunks, scratch, &entry) {
+                Ok(()) => {
+                    report.entries += 1;
+                    report.files += u64::from(matches!(entry.node, SnapshotEntryKind::File { .. }));
+                    report.bytes += entry.size();
+                }
+                Err(_) if named.contains(&entry.shown()) => {}
+                Err(reason) => {
+                    let reason = reason.to_string();
+                    report.failed.push(SkippedItem { path: entry.shown(), reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Compares an entry with what lies on disk, reading it again.
     fn compare(
         &self,
@@ -188,6 +215,7 @@ impl Vault {
         if mtime_ns != Some(entry.mtime_ns) || !same_mode {
             return Err(std::io::Error::other("its mode or time differs"));
         }
+        compare_attributes(&path, entry)?;
         match &entry.node {
             SnapshotEntryKind::Folder if found.is_dir() => Ok(()),
             SnapshotEntryKind::Link { target } => {
@@ -287,10 +315,88 @@ impl Vault {
     }
 }
 
+/// Compares the attributes of an entry with those on disk.
+fn compare_attributes(path: &Path, entry: &SnapshotEntry) -> std::io::Result<()> {
+    let root = rustix::process::geteuid().is_root();
+    for EntryAttribute { name, value } in &entry.attributes {
+        if !root && is_roots_attribute(name) {
+            continue;
+        }
+        // A longer value does not fit, and differs.
+        let mut there = vec![0; value.len() + 1];
+        let length = lgetxattr(path, name.as_slice(), there.as_mut_slice());
+        if !length.is_ok_and(|length| there.get(..length) == Some(value.as_slice())) {
+            let shown = String::from_utf8_lossy(name);
+            return Err(std::io::Error::other(format!("its attribute `{shown}` differs")));
+        }
+    }
+    Ok(())
+}
+
 fn is_device(found: &std::fs::Metadata, device: DeviceNode) -> bool {
     let kind = match device.kind {
         DeviceKind::Character => found.file_type().is_char_device(),
         DeviceKind::Block => found.file_type().is_block_device(),
     };
     kind && found.rdev() == rustix::fs::makedev(device.major, device.minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::fs::{XattrFlags, lremovexattr, lsetxattr};
+
+    use super::*;
+    use crate::put::{PutOptions, PutSource, put};
+    use crate::{Argon2Cost, OpenOptions, VaultMetadata, VaultStore};
+
+    fn entry(name: &[u8]) -> SnapshotEntry {
+        SnapshotEntry {
+            path: b"file".to_vec(),
+            mode: 0o600,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            mtime_ns: 1,
+            node: SnapshotEntryKind::File { size: 0, pieces: Vec::new() },
+            hard_link: None,
+            attributes: vec![EntryAttribute { name: name.to_vec(), value: b"1".to_vec() }],
+        }
+    }
+
+    #[test]
+    fn an_attribute_that_does_not_come_back_proves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = VaultStore::open(folder.path().join("vault").to_str().unwrap()).unwrap();
+        let state = Some(folder.path().join("state"));
+        let options = OpenOptions { state, ..OpenOptions::default() };
+        let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
+        let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+        // No system has the first.
+        for (name, failed) in [("system.sealane", 1), ("user.sealane", 0)] {
+            let mut content = &b"content"[..];
+            let source = PutSource::Reader(entry(name.as_bytes()), &mut content);
+            put(&vault, source, &PutOptions::default()).unwrap();
+            let report = vault.drill(&folder.path().join(name), &DrillOptions::default()).unwrap();
+            assert_eq!(report.failed.len(), failed, "{:?}", report.failed);
+            assert!(report.failed.iter().all(|item| item.reason.contains(name)));
+            assert!(report.all && report.entries == 1 - failed as u64);
+            assert_eq!(vault.last_proven().unwrap().is_some(), failed == 0);
+        }
+    }
+
+    #[test]
+    fn an_attribute_on_disk_is_compared_byte_by_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, b"").unwrap();
+        let entry = entry(b"user.sealane");
+        assert!(compare_attributes(&path, &entry).is_err());
+        for (value, is_same) in [(&b"1"[..], true), (b"2", false), (b"", false), (b"12", false)] {
+            lsetxattr(&path, "user.sealane", value, XattrFlags::empty()).unwrap();
+            assert_eq!(compare_attributes(&path, &entry).is_ok(), is_same, "{value:?}");
+        }
+        lremovexattr(&path, "user.sealane").unwrap();
+        assert!(compare_attributes(&path, &entry).is_err());
+    }
 }

@@ -26,8 +26,10 @@ pub struct DumpReport {
     /// Bytes of the files, all verified.
     pub bytes: u64,
     /// Entries that did not get the owner, the setuid bits or the rights that a writer's snapshot
-    /// names, and devices of it, which the archive lacks.
+    /// names.
     pub withheld: u64,
+    /// Devices of a writer's snapshot, which the archive lacks.
+    pub refused: u64,
 }
 
 impl Vault {
@@ -53,7 +55,7 @@ impl Vault {
             match self.file(snapshot, path) {
                 Ok(mut file) => {
                     let bytes = file.read_range(0, u64::MAX, out)?;
-                    return Ok(DumpReport { entries: 1, bytes, withheld: 0 });
+                    return Ok(DumpReport { entries: 1, bytes, ..DumpReport::default() });
                 }
                 // It may be a folder.
                 Err(Error::NoEntry(_)) => {}
@@ -68,10 +70,11 @@ impl Vault {
         for entry in SnapshotEntries::new(pages, &snapshot.body.pages) {
             let mut entry = entry?;
             if path.is_empty() || is_in(&entry.path, path) {
-                report.withheld += u64::from(withhold(&options, &mut entry));
                 if options.refuses(&entry) {
+                    report.refused += 1;
                     continue;
                 }
+                report.withheld += u64::from(withhold(&options, &mut entry));
                 report.entries += 1;
                 report.bytes += entry.size();
                 dump_entry(&mut chunks, &entry, out)?;

@@ -69,9 +69,12 @@ impl Vault {
                 restore(chunks()?, entries.into_iter().map(Ok), target, options)?
             }
         };
-        let restored = report.files + report.folders + report.links + report.unchanged;
-        // Where something failed, that is named instead.
-        if restored == 0 && report.failed.is_empty() && failed.is_empty() {
+        let restored = report.files + report.folders + report.links + report.others;
+        // Where something failed or was refused, that is told instead.
+        if restored + report.unchanged + report.refused == 0
+            && report.failed.is_empty()
+            && failed.is_empty()
+        {
             return Err(Error::NothingRecovered);
         }
         failed.append(&mut report.failed);

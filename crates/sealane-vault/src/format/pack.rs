@@ -80,7 +80,7 @@ pub(crate) fn seal_trailer(
     Ok(out)
 }
 
-/// A pack's header, and its trailer as it was sealed.
+/// A pack's header, and where its trailer is.
 pub(crate) struct PackEnds {
     hash: ObjectHash,
     size: u64,
@@ -88,11 +88,12 @@ pub(crate) struct PackEnds {
     header_bytes: Vec<u8>,
     /// Where the trailer begins.
     offset: u64,
-    record: Vec<u8>,
+    /// The bytes of the trailer as the footer has them, which anybody may have written.
+    length: usize,
 }
 
 impl PackEnds {
-    /// Reads both from the store, with ranges only.
+    /// Reads header and footer from the store, with ranges only.
     pub(crate) fn read(
         store: &VaultStore,
         hash: &ObjectHash,
@@ -121,17 +122,29 @@ impl PackEnds {
         let offset = at.checked_sub(length).filter(|&offset| offset >= header_bytes.len() as u64);
         let offset = offset.filter(|_| length <= MAX_TRAILER_BYTES as u64);
         let offset = offset.ok_or(Error::Malformed { what: "a pack" })?;
-        let mut record = vec![0; usize::try_from(length).unwrap_or(0)];
-        store.get_range(&key, offset, &mut record)?;
-        Ok(PackEnds { hash: *hash, size, header, header_bytes, offset, record })
+        let length = usize::try_from(length).unwrap_or(0);
+        Ok(PackEnds { hash: *hash, size, header, header_bytes, offset, length })
+    }
+
+    /// The bytes that the trailer takes.
+    pub(crate) fn trailer_bytes(&self) -> u64 {
+        self.length as u64
+    }
+
+    /// Reads the trailer as it was sealed.
+    pub(crate) fn trailer(&self, store: &VaultStore) -> Result<Vec<u8>, Error> {
+        let mut record = vec![0; self.length];
+        store.get_range(&pack_key(&self.hash), self.offset, &mut record)?;
+        Ok(record)
     }
 
     /// Opens the trailer with the keys that `open` has for the header.
     pub(crate) fn open(
         self,
+        record: Vec<u8>,
         open: impl FnOnce(&ObjectHeader) -> Result<std::sync::Arc<VaultSealingKeys>, Error>,
     ) -> Result<PackRecord, Error> {
-        let PackEnds { hash, size, header, header_bytes, offset, record } = self;
+        let PackEnds { hash, size, header, header_bytes, offset, .. } = self;
         let associated = [header_bytes.as_slice(), &offset.to_le_bytes()].concat();
         let trailer = open(&header)?.open_record(&pack_key(&hash), &associated, &record)?;
         // Both together would be the most that a hostile pack costs.

@@ -3,7 +3,8 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::{
-    XattrFlags, flistxattr, fremovexattr, fsetxattr, listxattr, removexattr, setxattr,
+    XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr, getxattr, listxattr, removexattr,
+    setxattr,
 };
 use rustix::io::Errno;
 
@@ -16,6 +17,11 @@ const OF_ROOT: [&[u8]; 2] = [b"security.", b"trusted."];
 /// Attributes that give nobody any right.
 const OF_USERS: &[u8] = b"user.";
 const GROUP_BITS: u32 = 0o070;
+
+/// Whether a restore by anybody but root leaves an attribute of that name out.
+pub(crate) fn is_roots_attribute(name: &[u8]) -> bool {
+    OF_ROOT.iter().any(|prefix| name.starts_with(prefix))
+}
 
 /// Where attributes are set.
 #[derive(Clone, Copy)]
@@ -39,12 +45,13 @@ impl AttributePlace<'_> {
     /// Sets all attributes of an entry. What is new keeps no ACL that its folder gave it.
     pub(super) fn dress(self, entry: &SnapshotEntry, is_new: bool) -> AttributeOutcome {
         if is_new {
-            self.strip(entry);
+            self.strip(&entry.attributes);
         }
         let mut outcome = AttributeOutcome { mode: entry.mode, lacking: None };
         let root = rustix::process::geteuid().is_root();
         for EntryAttribute { name, value } in &entry.attributes {
-            if !root && OF_ROOT.iter().any(|prefix| name.starts_with(prefix)) {
+            // A read-only folder takes no attribute, not even one that it has already.
+            if !root && is_roots_attribute(name) || self.has(name, value) {
                 continue;
             }
             let Err(errno) = self.set(name, value) else { continue };
@@ -57,15 +64,15 @@ impl AttributePlace<'_> {
         outcome
     }
 
-    /// Removes ACLs that the entry does not have: a folder with a default ACL gives one to all that
-    /// is made in it.
-    fn strip(self, entry: &SnapshotEntry) {
+    /// Removes all ACLs but those that are to be kept: a folder with a default ACL gives one to all
+    /// that is made in it.
+    pub(super) fn strip(self, kept: &[EntryAttribute]) {
         let mut names = [0_u8; 1024];
         let length = self.list(&mut names).unwrap_or(0);
         let names = names.get(..length).unwrap_or_default();
         for name in names.split(|byte| *byte == 0) {
             let is_acl = name == ACCESS_ACL || name == DEFAULT_ACL;
-            if is_acl && entry.attributes.iter().all(|one| one.name != name) {
+            if is_acl && kept.iter().all(|one| one.name != name) {
                 // If it stays, the mode that is set next bounds what it gives.
                 let _ = self.remove(name);
             }
@@ -75,6 +82,18 @@ impl AttributePlace<'_> {
     /// The name by which the system finds what was only looked up, whatever has its path now.
     fn found(found: BorrowedFd<'_>) -> String {
         format!("/proc/self/fd/{}", found.as_raw_fd())
+    }
+
+    fn has(self, name: &[u8], value: &[u8]) -> bool {
+        // A longer value does not fit, and differs.
+        let mut there = vec![0; value.len() + 1];
+        let length = match self {
+            AttributePlace::Open(file) => fgetxattr(file, name, there.as_mut_slice()),
+            AttributePlace::Found(found) => {
+                getxattr(Self::found(found), name, there.as_mut_slice())
+            }
+        };
+        length.is_ok_and(|length| there.get(..length) == Some(value))
     }
 
     fn set(self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
@@ -137,6 +156,13 @@ fn group_rights(acl: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+
+    use super::super::target::RestoreTarget;
     use super::*;
     use crate::format::page::SnapshotEntryKind;
 
@@ -150,10 +176,12 @@ mod tests {
         [&2_u32.to_le_bytes()[..], &rows.concat(), &row(32, 0, none)].concat()
     }
 
-    #[test]
-    fn without_its_acl_a_file_gives_its_group_nothing_more() {
-        let attribute = |name: &[u8], value| EntryAttribute { name: name.to_vec(), value };
-        let entry = |attributes| SnapshotEntry {
+    fn attribute(name: &[u8], value: Vec<u8>) -> EntryAttribute {
+        EntryAttribute { name: name.to_vec(), value }
+    }
+
+    fn entry(attributes: Vec<EntryAttribute>) -> SnapshotEntry {
+        SnapshotEntry {
             path: b"file".to_vec(),
             mode: 0o660,
             uid: 0,
@@ -162,7 +190,54 @@ mod tests {
             node: SnapshotEntryKind::Fifo,
             hard_link: None,
             attributes,
+        }
+    }
+
+    /// If the restore is interrupted, the next one finds the folder and takes it for the user's.
+    #[test]
+    fn a_folder_has_no_acl_that_its_target_gives_from_the_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        setxattr(root, DEFAULT_ACL, &acl(), XattrFlags::empty()).unwrap();
+        let mut target = RestoreTarget::open(root).unwrap();
+        target.folder(b"named").unwrap();
+        target.parent(b"above/file").unwrap();
+        let has = |path: &Path, name: &[u8]| getxattr(path, name, &mut [0_u8; 256]).is_ok();
+        assert!(has(root, DEFAULT_ACL));
+        for path in ["named", "above"] {
+            let path = root.join(path);
+            assert!(!has(&path, ACCESS_ACL) && !has(&path, DEFAULT_ACL), "{}", path.display());
+        }
+    }
+
+    /// To set it fails in a read-only folder, and for root in an immutable one.
+    #[test]
+    fn an_attribute_that_is_there_already_is_not_set_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::open(folder.path()).unwrap();
+        let place = AttributePlace::Open(file.as_fd());
+        let dress = |value: &[u8]| {
+            place.dress(&entry(vec![attribute(b"user.mine", value.to_vec())]), false).lacking
         };
+        for value in [&b"22"[..], b"", b"3", b"1"] {
+            assert_eq!(dress(value), None);
+            assert!(place.has(b"user.mine", value) && !place.has(b"user.mine", b"4"));
+        }
+        fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o555)).unwrap();
+        let root = rustix::process::geteuid().is_root();
+        let flags = root.then(|| ioctl_getflags(&file).unwrap());
+        if let Some(flags) = flags {
+            ioctl_setflags(&file, flags | IFlags::IMMUTABLE).unwrap();
+        }
+        let (same, other) = (dress(b"1"), dress(b"2"));
+        if let Some(flags) = flags {
+            ioctl_setflags(&file, flags).unwrap();
+        }
+        assert!(same.is_none() && other.is_some(), "{same:?}, {other:?}");
+    }
+
+    #[test]
+    fn without_its_acl_a_file_gives_its_group_nothing_more() {
         let mine = attribute(b"user.mine", b"1".to_vec());
         let mut with = entry(vec![attribute(ACCESS_ACL, acl()), mine.clone()]);
         assert!(withhold_rights(&mut with));

@@ -50,13 +50,17 @@ pub struct GetReport {
     pub folders: u64,
     /// Symbolic links.
     pub links: u64,
+    /// Devices and pipes.
+    pub others: u64,
     /// Bytes of the files, all verified.
     pub bytes: u64,
     /// Files that were there already, with the size and time that they should have.
     pub unchanged: u64,
     /// Entries of a writer's snapshot that did not get the owner, the setuid bits or the rights
-    /// that it names, and devices of it that were not made.
+    /// that it names.
     pub withheld: u64,
+    /// Devices of a writer's snapshot, which were not made.
+    pub refused: u64,
     /// Entries that were restored, and have an attribute less: the target's file system does not
     /// take it.
     pub lacking: Vec<SkippedItem>,
@@ -87,7 +91,7 @@ impl GetOptions {
         entry.mode &= !SET_ID_BITS;
         had |= withhold_rights(entry);
         let user = rustix::process::geteuid();
-        had || self.refuses(entry) || user.is_root() && entry.uid != user.as_raw()
+        had || user.is_root() && entry.uid != user.as_raw()
     }
 
     /// Whether an entry is not made at all: a device of a half-trusted signer may be this machine's
@@ -111,7 +115,7 @@ pub(crate) fn restore(
     options: &GetOptions,
 ) -> Result<GetReport, Error> {
     let mut missing: Vec<&Vec<u8>> = options.paths.iter().collect();
-    let mut withheld = 0;
+    let (mut withheld, mut refused) = (0, 0);
     let mut report = {
         let wanted = entries.filter(|entry| {
             let Ok(entry) = entry else { return true };
@@ -120,8 +124,12 @@ pub(crate) fn restore(
         });
         let wanted = wanted.filter_map(|entry| {
             let Ok(mut entry) = entry else { return Some(entry) };
+            if options.refuses(&entry) {
+                refused += 1;
+                return None;
+            }
             withheld += u64::from(options.withhold(&mut entry));
-            (!options.refuses(&entry)).then_some(Ok(entry))
+            Some(Ok(entry))
         });
         let mut wanted = wanted.peekable();
         let nothing = !options.paths.is_empty() && wanted.peek().is_none();
@@ -131,7 +139,7 @@ pub(crate) fn restore(
             (false, false) => write(chunks, wanted, target, options)?,
         }
     };
-    report.withheld = withheld;
+    (report.withheld, report.refused) = (withheld, refused);
     report.failed.extend(missing.into_iter().map(|path| {
         let path = String::from_utf8_lossy(path).into_owned();
         let error = Error::NoEntry(path.clone());
@@ -160,6 +168,7 @@ fn write(
         folders: Vec::new(),
         open: None,
         broken: HashSet::new(),
+        first_nodes: HashMap::new(),
         unlinked: Vec::new(),
         spent,
         flushes,
@@ -238,11 +247,17 @@ struct RestoreFetcher<'a> {
 }
 
 impl GetReport {
+    /// Whether all that was wanted are devices of a writer, and the folders that they are in.
+    pub fn refused_all(&self) -> bool {
+        let done = self.files + self.links + self.others + self.unchanged;
+        self.refused > 0 && done == 0
+    }
+
     pub(super) fn count(&mut self, entry: &SnapshotEntry) {
         match entry.node {
             SnapshotEntryKind::Folder => self.folders += 1,
             SnapshotEntryKind::Link { .. } => self.links += 1,
-            SnapshotEntryKind::Device(_) | SnapshotEntryKind::Fifo => {}
+            SnapshotEntryKind::Device(_) | SnapshotEntryKind::Fifo => self.others += 1,
             SnapshotEntryKind::File { size, .. } => {
                 self.files += 1;
                 self.bytes += size;
@@ -461,6 +476,7 @@ mod tests {
     use rustix::fs::{CWD, Mode, mknodat};
 
     use super::*;
+    use crate::format::page::{DeviceKind, DeviceNode};
     use crate::{Argon2Cost, OpenOptions, Vault, VaultMetadata, VaultStore};
 
     fn vault(folder: &Path) -> Vault {
@@ -524,6 +540,34 @@ mod tests {
             assert_eq!(Some(look(&made)), before, "{what}");
             // The folder above was not exchanged.
             assert_eq!(fs::metadata(target.join("a")).unwrap().mode() & 0o777, 0o777, "{what}");
+        }
+    }
+
+    #[test]
+    fn devices_of_a_writer_are_counted_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = vault(folder.path());
+        let target = folder.path().join("target");
+        let entry = |path: &[u8], node| SnapshotEntry {
+            path: path.to_vec(),
+            mode: 0o600,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            mtime_ns: 1,
+            node,
+            hard_link: None,
+            attributes: Vec::new(),
+        };
+        let null = DeviceNode { kind: DeviceKind::Character, major: 1, minor: 3 };
+        let null = entry(b"null", SnapshotEntryKind::Device(null));
+        let pipe = entry(b"pipe", SnapshotEntryKind::Fifo);
+        for (entries, others) in [(vec![null.clone()], 0), (vec![null, pipe], 1)] {
+            let chunks = ChunkReader::new(&vault, vault.manifest()).unwrap();
+            let entries = entries.into_iter().map(Ok);
+            let report = restore(chunks, entries, &target, &GetOptions::default()).unwrap();
+            assert_eq!((report.refused, report.withheld, report.others), (1, 0, others));
+            assert_eq!(report.refused_all(), others == 0);
+            assert!(target.join("null").symlink_metadata().is_err());
         }
     }
 

@@ -138,11 +138,8 @@ impl RestoreTarget {
             let above = at.as_ref().unwrap_or(&self.root);
             let opened = match (openat(above, name, FOLDER, Mode::empty()), missing) {
                 (Err(Errno::NOENT), MissingFolder::Make) => {
-                    match mkdirat(above, name, Mode::RWXU) {
-                        // The other half of the restore may have been faster.
-                        Ok(()) | Err(Errno::EXIST) => {}
-                        Err(errno) => return Err(errno),
-                    }
+                    // The other half of the restore may have been faster.
+                    make_folder(above, name)?;
                     openat(above, name, FOLDER, Mode::empty())
                 }
                 (other, _) => other,
@@ -165,15 +162,7 @@ impl RestoreTarget {
     /// Makes a folder unless there is one, and gives which one is there.
     pub(super) fn folder(&mut self, path: &[u8]) -> Result<TargetFolder, Error> {
         let (folder, name) = self.parent(path)?;
-        let failed = |errno| failed(path, errno);
-        let is_new = match mkdirat(folder, name, Mode::RWXU) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(errno) => return Err(failed(errno)),
-        };
-        let opened = openat(folder, name, PLACE | OFlags::DIRECTORY, Mode::empty());
-        let found = opened.and_then(fstat).map_err(failed)?;
-        Ok(TargetFolder { inode: RestoredInode::of(&found), is_new })
+        make_folder(folder, name).map_err(|errno| failed(path, errno))
     }
 
     /// Opens a file that is there, for reading.
@@ -304,6 +293,22 @@ impl RestoreTarget {
     pub(super) fn sync(&self, path: &Path) -> Result<(), Error> {
         syncfs(&self.root).map_err(|errno| Error::file(path, errno.into()))
     }
+}
+
+/// Makes a folder unless there is one. A new one loses the ACLs that the folder above gave it at
+/// once: if the restore is interrupted, the next one takes them for the user's.
+fn make_folder(above: &OwnedFd, name: &OsStr) -> Result<TargetFolder, Errno> {
+    let is_new = match mkdirat(above, name, Mode::RWXU) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(errno) => return Err(errno),
+    };
+    let opened = openat(above, name, PLACE | OFlags::DIRECTORY, Mode::empty())?;
+    let found = fstat(&opened)?;
+    if is_new {
+        AttributePlace::Found(opened.as_fd()).strip(&[]);
+    }
+    Ok(TargetFolder { inode: RestoredInode::of(&found), is_new })
 }
 
 /// Owner, attributes, mode and time of a file or folder that is open, in this order: a new owner

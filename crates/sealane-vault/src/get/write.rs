@@ -1,6 +1,6 @@
 //! The half of a restore that writes, on a thread of its own, behind the one that opens.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -78,6 +78,10 @@ pub(super) struct RestoreWriter<'a> {
     pub(super) open: Option<RestoreDraft>,
     /// Paths of files that were begun and failed: what is there is not what was to be.
     pub(super) broken: HashSet<Vec<u8>>,
+    /// For links, devices and pipes with several names: the path of one that this restore has made
+    /// or found right, by the path to which the others refer. What it did not look at may be
+    /// somebody else's.
+    pub(super) first_nodes: HashMap<Vec<u8>, Vec<u8>>,
     /// Names of files for which there is no first name to link to.
     pub(super) unlinked: Vec<SnapshotEntry>,
     /// Buffers that can be filled again.
@@ -222,23 +226,34 @@ impl RestoreWriter<'_> {
         self.report.lacking.extend(item);
     }
 
+    /// What stands in the entry's place stays until the entry takes it.
     fn contentless(&mut self, entry: &SnapshotEntry) -> Result<bool, Error> {
+        let options = self.options;
         if let Some(found) = self.target.look(&entry.path)? {
-            if self.target.has_alike(&entry.path, &entry.node) {
+            if self.target.has_alike(entry, options) {
+                self.note_node(entry);
                 return Ok(false);
             }
-            check_replaceable(entry, &found, self.options)?;
-            self.target.remove(&entry.path)?;
+            check_replaceable(entry, &found, options)?;
         }
-        if let Some(first) = &entry.hard_link
-            && self.target.has_alike(first, &entry.node)
-            && self.target.hard_link(&entry.path, first).is_ok()
-        {
-            return Ok(true);
+        let first = entry.hard_link.as_ref().and_then(|first| self.first_nodes.get(first));
+        if let Some(first) = first {
+            match self.target.link_contentless(entry, first, options) {
+                Ok(()) => return Ok(true),
+                Err(error) if ends_all(&error) => return Err(error),
+                // Made by itself it lacks only the other names.
+                Err(_) => {}
+            }
         }
-        let lacking = self.target.contentless(entry, self.options.takes_owners())?;
+        let lacking = self.target.contentless(entry, options)?;
         self.lacks(entry, lacking);
+        self.note_node(entry);
         Ok(true)
+    }
+
+    fn note_node(&mut self, entry: &SnapshotEntry) {
+        let first = entry.hard_link.as_ref().unwrap_or(&entry.path);
+        self.first_nodes.insert(first.clone(), entry.path.clone());
     }
 
     /// Whether the file at `first` has the entry's name now. What stands in its place goes only

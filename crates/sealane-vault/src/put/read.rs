@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::attributes::AttributeSource;
+use super::attributes::{AttributeSource, OPEN, WalkedInode, is_bare, replaced};
 use super::claim::ChunkClaims;
 use super::walk;
 use super::{LeftOutItems, PutContent, PutEntry, PutJob, PutProgress, PutStep, SkippedItem};
@@ -158,7 +158,7 @@ impl<'a> PutReader<'a> {
         left_out: &mut LeftOutItems,
     ) -> Result<(), Error> {
         let mut entry = SnapshotEntry { node, ..entry(step.path, step.metadata) };
-        dress(&mut entry, AttributeSource::Path(step.absolute), step.absolute, left_out);
+        dress_walked(&mut entry, step, left_out)?;
         if !step.metadata.is_dir() && step.metadata.nlink() > 1 {
             let names = &mut self.names;
             let key = (step.metadata.dev(), step.metadata.ino());
@@ -189,20 +189,19 @@ impl<'a> PutReader<'a> {
         let metadata = step.metadata;
         let has_other_names = metadata.nlink() > 1;
         let mut entry = entry(step.path, metadata);
-        let here = AttributeSource::Path(step.absolute);
         if has_other_names {
             let key = (metadata.dev(), metadata.ino());
             if let Some(first) = self.names.get(&key) {
                 let first = first.clone();
+                dress_walked(&mut entry, step, left_out)?;
                 self.count(metadata.len());
-                dress(&mut entry, here, step.absolute, left_out);
                 return self.entry(entry, PutContent::Same(first), Vec::new(), false);
             }
         }
         let absolute = step.absolute.as_os_str().as_bytes();
         if let Some(pieces) = self.unchanged(absolute, &look(metadata))? {
             entry.node = SnapshotEntryKind::File { size: metadata.len(), pieces };
-            dress(&mut entry, here, step.absolute, left_out);
+            dress_walked(&mut entry, step, left_out)?;
             self.entry(entry, PutContent::Whole, Vec::new(), has_other_names)?;
             self.count(metadata.len());
         } else {
@@ -210,8 +209,7 @@ impl<'a> PutReader<'a> {
             // The file that was opened may not be the one that the walk saw.
             let opened = metadata_of(&file, step.absolute)?;
             if !opened.is_file() {
-                let cause = io::Error::other("it was replaced while it was read");
-                return Err(Error::file(step.absolute, cause));
+                return Err(Error::file(step.absolute, replaced()));
             }
             let started = now_ns();
             let mut entry = self::entry(step.path, &opened);
@@ -378,6 +376,22 @@ fn kind_of(step: &walk::WalkStep<'_>) -> io::Result<Option<SnapshotEntryKind>> {
     }))
 }
 
+/// Gives an entry the attributes of what the walk has looked at. If something else is in its place
+/// by now, the entry fails.
+fn dress_walked(
+    entry: &mut SnapshotEntry,
+    step: &walk::WalkStep<'_>,
+    left_out: &mut LeftOutItems,
+) -> Result<(), Error> {
+    let path = step.absolute;
+    if is_bare(path) {
+        return Ok(());
+    }
+    let found = WalkedInode::find(path, step.metadata).map_err(|cause| Error::file(path, cause))?;
+    dress(entry, found.attributes(), path, left_out);
+    Ok(())
+}
+
 /// Gives an entry its attributes. One without them is kept, and named: its content counts for more.
 fn dress(
     entry: &mut SnapshotEntry,
@@ -397,9 +411,7 @@ fn dress(
 }
 
 fn open(path: &Path) -> Result<File, Error> {
-    // Not to wait for a pipe, nor to follow a link, that took the file's place.
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    let opened = OpenOptions::new().read(true).custom_flags(OPEN.bits() as i32).open(path);
     opened.map_err(|cause| Error::file(path, cause))
 }
 
@@ -451,4 +463,58 @@ fn nanoseconds(seconds: i64, part: i64) -> i64 {
 pub(crate) fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
+
+    use super::*;
+
+    /// A user swaps a folder with a link once the walk has been there.
+    #[test]
+    fn no_attribute_of_another_file_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, foreign) = (folder.path().join("own"), folder.path().join("foreign"));
+        for tree in [&own, &foreign] {
+            fs::create_dir_all(tree.join("folder")).unwrap();
+            fs::write(tree.join("file"), b"").unwrap();
+            mknodat(CWD, tree.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+            symlink("file", tree.join("link")).unwrap();
+            for name in ["file", "folder"] {
+                let value = tree.as_os_str().as_bytes();
+                lsetxattr(tree.join(name), "user.of", value, XattrFlags::empty()).unwrap();
+            }
+        }
+        let names = ["file", "folder", "pipe", "link"].map(|name| own.join(name));
+        let walked = names.each_ref().map(|path| path.symlink_metadata().unwrap());
+        let dressed = || {
+            names.iter().zip(&walked).map(|(absolute, metadata)| {
+                let mut entry = entry(b"one", metadata);
+                let step = walk::WalkStep { absolute, path: b"one", metadata };
+                let dressed = dress_walked(&mut entry, &step, &mut LeftOutItems::default());
+                dressed.map(|()| entry.attributes)
+            })
+        };
+        let is_own = |one: &EntryAttribute| one.value == own.as_os_str().as_bytes();
+        let counts = dressed().map(|attributes| {
+            let attributes = attributes.unwrap();
+            assert!(attributes.iter().filter(|one| one.name == b"user.of").all(is_own));
+            attributes.iter().filter(|one| one.name == b"user.of").count()
+        });
+        assert_eq!(counts.collect::<Vec<_>>(), [1, 1, 0, 0]);
+        fs::rename(&own, folder.path().join("moved")).unwrap();
+        symlink(&foreign, &own).unwrap();
+        for (name, kept) in names.iter().zip(dressed()) {
+            let foreign = kept.is_ok_and(|kept| kept.iter().any(|one| one.name == b"user.of"));
+            assert!(!foreign, "{}", name.display());
+        }
+        for (path, metadata) in names.iter().zip(&walked) {
+            let found = WalkedInode::find(path, metadata);
+            assert_eq!(found.unwrap_err().to_string(), replaced().to_string());
+        }
+    }
 }

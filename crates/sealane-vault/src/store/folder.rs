@@ -48,7 +48,7 @@ impl FolderStore {
         let folder = self.root.join("tmp");
         fs::create_dir_all(&folder).map_err(|cause| Error::store("tmp", cause))?;
         self.swept.get_or_init(|| {
-            super::sweep(&folder, |_| {});
+            super::sweep(&folder, |_| true);
             // Where there is no room for it now, a prune has to do without.
             let reserve = folder.join(super::RESERVE);
             let room = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));

@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use object_store::client::{HttpError, HttpErrorKind};
@@ -34,7 +34,8 @@ impl fmt::Debug for StoreRetry {
 }
 
 impl StoreRetry {
-    /// Waits out an outage of no more than this, counted from the first request that failed.
+    /// Waits out an outage of no more than this, counted from the first request that failed. If
+    /// another part of a large object arrives, the next failure begins another outage.
     pub fn within(within: Duration) -> StoreRetry {
         StoreRetry { within, tell: None }
     }
@@ -68,13 +69,27 @@ impl StoreOutage {
     pub(super) async fn wait_out<T, E: OutageCause, F: Future<Output = Result<T, E>>>(
         &self,
         place: &str,
+        ask: impl FnMut() -> F,
+    ) -> Result<T, E> {
+        let finished = AtomicU64::new(0);
+        self.wait_out_parts(place, &finished, ask).await
+    }
+
+    /// The same for a request of many parts, of which `finished` have arrived. A link that fails
+    /// now and then sends all of a large object in more time than one outage may take.
+    pub(super) async fn wait_out_parts<T, E: OutageCause, F: Future<Output = Result<T, E>>>(
+        &self,
+        place: &str,
+        finished: &AtomicU64,
         mut ask: impl FnMut() -> F,
     ) -> Result<T, E> {
         let mut waits = OutageWaits::new(self.retry.within);
         loop {
             match ask().await {
                 Err(cause) if cause.may_pass() => {
-                    let Some(wait) = waits.next(Instant::now()) else { return Err(cause) };
+                    let finished = finished.load(Ordering::Relaxed);
+                    let wait = waits.next(Instant::now(), finished);
+                    let Some(wait) = wait else { return Err(cause) };
                     self.tell(place, &cause);
                     tokio::time::sleep(wait).await;
                 }
@@ -93,20 +108,25 @@ impl StoreOutage {
     }
 }
 
-/// The waits of one request, from its first failure on.
+/// The waits of one request, from its first failure on, or from the first since a part arrived.
 struct OutageWaits {
     within: Duration,
+    finished: u64,
     since: Option<Instant>,
     next: Duration,
 }
 
 impl OutageWaits {
     fn new(within: Duration) -> OutageWaits {
-        OutageWaits { within, since: None, next: Duration::from_millis(OUTAGE_WAIT_MS) }
+        let next = Duration::from_millis(OUTAGE_WAIT_MS);
+        OutageWaits { within, finished: 0, since: None, next }
     }
 
-    /// How long to wait at `now`; none once the time is over.
-    fn next(&mut self, now: Instant) -> Option<Duration> {
+    /// How long to wait at `now`, when so many parts have arrived; none once the time is over.
+    fn next(&mut self, now: Instant, finished: u64) -> Option<Duration> {
+        if finished > self.finished {
+            *self = OutageWaits { finished, ..OutageWaits::new(self.within) };
+        }
         let since = *self.since.get_or_insert(now);
         let left = self.within.saturating_sub(now.saturating_duration_since(since));
         let wait = self.next.min(left);
@@ -158,7 +178,7 @@ mod tests {
         let within = Duration::from_millis(MAX_OUTAGE_MS);
         let (mut waits, mut now, mut all) = (OutageWaits::new(within), begun, Vec::new());
         // Each try takes a second, too.
-        while let Some(wait) = waits.next(now) {
+        while let Some(wait) = waits.next(now, 0) {
             all.push(wait);
             now += wait + Duration::from_secs(1);
         }
@@ -167,9 +187,26 @@ mod tests {
         assert!(all.iter().all(|wait| *wait <= most) && all.contains(&most));
         let took = now - begun;
         assert!(took >= within && took <= within + Duration::from_secs(2), "{took:?}");
-        assert!(OutageWaits::new(Duration::ZERO).next(begun).is_none());
+        assert!(OutageWaits::new(Duration::ZERO).next(begun, 0).is_none());
         // A second outage of the same request begins no new time.
-        assert!(waits.next(now).is_none());
+        assert!(waits.next(now, 0).is_none());
+    }
+
+    /// A part arrives, and then the bucket is out for most of the time that it may be: again and
+    /// again.
+    #[test]
+    fn an_outage_ends_with_a_part_that_arrives() {
+        let within = Duration::from_millis(MAX_OUTAGE_MS);
+        let (mut waits, mut now) = (OutageWaits::new(within), Instant::now());
+        for finished in 0..20 {
+            let first = waits.next(now, finished);
+            assert_eq!(first, Some(Duration::from_millis(OUTAGE_WAIT_MS)), "{finished}");
+            now += within - Duration::from_secs(1);
+            assert!(waits.next(now, finished).is_some(), "{finished}");
+        }
+        // Without another part it is over in time. Parts that arrive anew are no progress.
+        now += Duration::from_secs(1);
+        assert!(waits.next(now, 19).is_none() && waits.next(now, 3).is_none());
     }
 
     #[test]

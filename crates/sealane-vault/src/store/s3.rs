@@ -221,8 +221,9 @@ impl S3Store {
         } else {
             let journal = upload::UploadJournal::open(&self.spool()?, &self.place, key)
                 .map_err(|cause| Error::store(key, cause))?;
-            let upload = upload::S3Upload { bucket: &self.bucket, at: self.at(key), file, size };
-            let run = self.outage.wait_out(&self.location, || upload.run(&journal));
+            let upload = upload::S3Upload::new(&self.bucket, self.at(key), file, size);
+            let (place, finished) = (&self.location, &upload.finished);
+            let run = self.outage.wait_out_parts(place, finished, || upload.run(&journal));
             let ran = self.wait(run);
             self.look.wrote(key);
             ran.map_err(|cause| cause.into_error(key))?;
@@ -311,12 +312,14 @@ impl S3Store {
     /// Gives up what nobody came back for. A bucket keeps parts, and bills them, until told.
     fn sweep(&self) {
         super::sweep(&self.spool, |file| {
-            if !upload::UploadJournal::is_held(file)
-                && let Some(unfinished) = upload::S3PendingUpload::read(file)
-            {
+            if upload::UploadJournal::is_held(file) {
+                return false;
+            }
+            if let Some(unfinished) = upload::S3PendingUpload::read(file) {
                 // The bucket may have given it up by itself, which is as good.
                 let _ = self.wait(unfinished.abort(&self.bucket));
             }
+            true
         });
     }
 }
@@ -449,14 +452,26 @@ fn read_failure(key: &str, cause: object_store::Error) -> Error {
 
 /// Whether the server's answer has one of these words. The client keeps status and body as text.
 fn says(cause: &object_store::Error, words: &[&str]) -> bool {
+    // The client names the address and the time that it took before the dash: a bucket may be called
+    // as a status is.
     let text = cause.to_string();
-    let mut said = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let said = text.split_once(" - ").map_or(text.as_str(), |(_, said)| said);
+    let mut said = said.split(|c: char| !c.is_ascii_alphanumeric());
     said.any(|said| words.contains(&said))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_and_a_time_are_no_answers() {
+        let cause = |text: &str| object_store::Error::Generic { store: "S3", source: text.into() };
+        let sent = "Error performing GET http://s3/507/416 in 416.1ms";
+        let denied = cause(&format!("{sent} - Server returned non-2xx status code: 403 Forbidden"));
+        assert!(!says(&denied, &["416", "507"]) && says(&denied, &["403"]));
+        assert!(says(&cause(&format!("{sent} - status 416")), &["416"]));
+    }
 
     #[test]
     fn an_answer_in_xml_is_its_code_and_message() {

@@ -1,4 +1,5 @@
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use super::Vault;
 use super::chain::{ChainHead, head_text};
@@ -7,7 +8,7 @@ use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::{self, SnapshotBody, SnapshotLink, snapshot_key};
-use crate::limits::MAX_COMMIT_RACES;
+use crate::limits::{MAX_COMMIT_RACES, MAX_RELIANCE_MS};
 use crate::manifest::PackOrigin;
 use crate::put::{PackerOutput, PutOptions, now_ns};
 use crate::store::CreateOutcome;
@@ -29,6 +30,7 @@ impl Vault {
         self.check_writer()?;
         self.keep_packs(packs)?;
         self.check_relied(packed, packs)?;
+        let begun = Instant::now();
         let body = SnapshotBody {
             prune: false,
             time_ns: options.time_ns.unwrap_or_else(now_ns),
@@ -44,6 +46,11 @@ impl Vault {
             rotations: Vec::new(),
         };
         let head = self.append(&body, Vec::new())?;
+        // An outage may have lasted longer than a prune waits for what was relied on.
+        if begun.elapsed() > Duration::from_millis(MAX_RELIANCE_MS) {
+            self.store.look_anew_at(&["packs/", "condemned/"]);
+            self.check_relied(packed, packs)?;
+        }
         // Or while the link was on its way: then nobody believes it.
         self.check_believed(head.0)?;
         Ok((head.0, head_text(head)))
@@ -89,11 +96,6 @@ impl Vault {
         let all_stay = packed.relied.iter().all(|id| stays.contains(id))
             && !new.iter().any(|pack| condemned.contains(&pack.hash));
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
-    }
-
-    /// The number that the next link gets, unless somebody is faster.
-    pub(crate) fn next_number(&self) -> Result<u64, Error> {
-        Ok(self.behind()?.next)
     }
 
     /// Appends a link to the chain, behind whatever others append at the same time. One of the

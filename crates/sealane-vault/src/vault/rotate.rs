@@ -292,6 +292,9 @@ impl Vault {
     fn sign_over(&self, slots: &[VaultRosterSlot]) -> Result<(), Error> {
         let before = self.roster();
         let there = super::slots(&self.store, &self.config.vault, &before)?.slots;
+        // The proposals may have been listed before the slots were: one that came in between is
+        // looked for now.
+        self.store.look_anew_at(&["rotations/"]);
         let has_next = self.is_rotating()?;
         let is_known = |slot: &KeySlot| !has_next || before.listed(&slot.id).is_some();
         let owners = there.iter().filter(|slot| slot.kind != SlotKind::Writer);

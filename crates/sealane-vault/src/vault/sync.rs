@@ -5,7 +5,7 @@ use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
 use crate::format::pack::{ObjectHash, PackEnds, PackRecord, pack_key};
-use crate::limits::MAX_INDEX_BYTES;
+use crate::limits::{MAX_INDEX_BYTES, MAX_READ_AHEAD_BYTES};
 use crate::manifest::{ChunkManifest, PackOrigin};
 use crate::store::ListedObject;
 use crate::wire::from_hex;
@@ -68,9 +68,22 @@ impl Vault {
             let (store, vault) = (&self.store, &self.config.vault);
             let ends =
                 store.for_each(some, |(hash, size)| PackEnds::read(store, hash, *size, vault));
-            for ((hash, _), ends) in some.iter().zip(ends) {
-                let open = |header: &ObjectHeader| self.sealing_of(header);
-                take(*hash, ends.and_then(|ends| ends.open(open)))?;
+            let mut ends: Vec<_> = some.iter().map(|(hash, _)| *hash).zip(ends).collect();
+            while !ends.is_empty() {
+                let count = trailers_together(&ends);
+                let together: Vec<_> = ends.drain(..count).collect();
+                let trailers = store.for_each(&together, |(_, ends)| {
+                    let ends = ends.as_ref().ok()?;
+                    Some(ends.trailer(store))
+                });
+                for ((hash, ends), trailer) in together.into_iter().zip(trailers) {
+                    let open = |header: &ObjectHeader| self.sealing_of(header);
+                    let opened = ends.and_then(|ends| match trailer {
+                        Some(trailer) => ends.open(trailer?, open),
+                        None => Err(Error::Missing(pack_key(&hash))),
+                    });
+                    take(hash, opened)?;
+                }
             }
         }
         Ok(())
@@ -136,7 +149,8 @@ impl Vault {
     /// A pack's header and trailer.
     pub(crate) fn read_pack(&self, hash: &ObjectHash, size: u64) -> Result<PackRecord, Error> {
         let ends = PackEnds::read(&self.store, hash, size, &self.config.vault)?;
-        ends.open(|header| self.sealing_of(header))
+        let trailer = ends.trailer(&self.store)?;
+        ends.open(trailer, |header| self.sealing_of(header))
     }
 
     /// The packs that the store has, and their sizes.
@@ -165,4 +179,14 @@ impl Vault {
 /// The hash that ends an object's key.
 pub(crate) fn hash_of(object: &ListedObject) -> Option<ObjectHash> {
     from_hex(object.key.rsplit('/').next()?)
+}
+
+/// How many trailers are read together: one at least. A footer may name any length.
+fn trailers_together(ends: &[(ObjectHash, Result<PackEnds, Error>)]) -> usize {
+    let mut bytes = 0_u64;
+    let fits = |(_, ends): &&(ObjectHash, Result<PackEnds, Error>)| {
+        bytes += ends.as_ref().map_or(0, PackEnds::trailer_bytes);
+        bytes <= MAX_READ_AHEAD_BYTES
+    };
+    ends.iter().take_while(fits).count().max(1)
 }

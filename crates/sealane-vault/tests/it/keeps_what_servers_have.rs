@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, getxattr, lsetxattr, makedev, mknodat};
-use sealane_vault::{DrillOptions, GetOptions, PutOptions, Vault};
+use sealane_vault::{
+    DrillOptions, GetOptions, GetReport, OpenOptions, PutOptions, SlotSecret, Vault,
+};
 
-use crate::shared::{Host, Place};
+use crate::shared::{Host, PASSPHRASE, Place};
 
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
@@ -129,7 +131,7 @@ fn attributes_pipes_and_further_names_come_back() {
     assert_eq!((again.packs, again.counts.new_bytes), (0, 0));
     restored(&place, &vault, &GetOptions::default(), "target");
     let drill = vault.drill(&place.path("scratch"), &DrillOptions::default()).unwrap();
-    assert_eq!(drill.failed, []);
+    assert_eq!((drill.failed, drill.all), (vec![], true));
 }
 
 /// A folder with a default ACL gives one to all that is made in it.
@@ -223,7 +225,7 @@ fn a_servers_tree_comes_back_with_0_differences() {
     let target = restored(&place, &vault, &GetOptions::default(), "target");
     assert_eq!(differences(&source, &target), Vec::<String>::new());
     let drill = vault.drill(&place.path("scratch"), &DrillOptions::default()).unwrap();
-    assert_eq!(drill.failed, []);
+    assert_eq!((drill.failed, drill.all), (vec![], true));
 }
 
 #[test]
@@ -242,6 +244,9 @@ fn a_writer_plants_no_device_and_no_capability() {
     let ping = fs::metadata(target.join("ping")).unwrap();
     assert_eq!((ping.uid(), ping.mode() & 0o7777), (0, 0o755));
     assert_eq!(attribute(&target.join("ping"), "security.capability"), None);
+    // A drill leaves the devices out, too, and does not claim to have proven all.
+    let drill = vault.drill(&place.path("scratch"), &DrillOptions::default()).unwrap();
+    assert_eq!((drill.failed, drill.all), (vec![], false));
     let trusting = GetOptions { trust_modes: true, ..GetOptions::default() };
     let target = restored(&place, &vault, &trusting, "trusting");
     assert_eq!(differences(&source, &target), Vec::<String>::new());
@@ -250,4 +255,93 @@ fn a_writer_plants_no_device_and_no_capability() {
     vault.dump(&snapshot, b"source", &mut archive).unwrap();
     let has = |name: &[u8]| archive.windows(name.len()).any(|part| part == name);
     assert!(!has(b"source/null\0") && !has(b"security.capability") && has(b"user.origin="));
+}
+
+/// The newest snapshot's `paths`, restored into a folder in which something may lie.
+fn got(place: &Place, vault: &Vault, paths: &[&str], overwrite: bool) -> GetReport {
+    let paths = paths.iter().map(|path| path.as_bytes().to_vec()).collect();
+    let options = GetOptions { paths, overwrite, ..GetOptions::default() };
+    vault.get_to(&vault.snapshot(None).unwrap(), &place.path("target"), &options).unwrap()
+}
+
+/// A pipe, a further name of it, and a link with a further name outside of its folder.
+fn further_names(folder: &Path) {
+    pipe(&folder.join("pipe"));
+    fs::hard_link(folder.join("pipe"), folder.join("pipe again")).unwrap();
+    fs::create_dir(folder.join("a")).unwrap();
+    symlink("there", folder.join("a/link")).unwrap();
+    fs::hard_link(folder.join("a/link"), folder.join("link again")).unwrap();
+}
+
+#[test]
+fn a_pipe_that_lies_there_is_not_taken_for_the_restored_one() {
+    let place = Place::new();
+    let source = place.source(|folder| pipe(&folder.join("pipe")));
+    let vault = place.init();
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let path = place.path("target/source/pipe");
+    let mut planted = vec![(rustix::process::geteuid().as_raw(), 0)];
+    if rustix::process::geteuid().is_root() {
+        planted.push((4711, 0o600));
+    }
+    for (owner, mode) in planted {
+        fs::create_dir_all(place.path("target/source")).unwrap();
+        pipe(&path);
+        chown(&path, Some(owner), None).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        let kept = got(&place, &vault, &["source/pipe"], false);
+        assert!(kept.failed[0].reason.contains("SL-VAULT-29"), "{:?}", kept.failed);
+        assert_eq!(fs::symlink_metadata(&path).unwrap().uid(), owner);
+        let replaced = got(&place, &vault, &["source/pipe"], true);
+        assert_eq!((replaced.failed, replaced.others), (vec![], 1));
+        let found = fs::symlink_metadata(&path).unwrap();
+        let own = fs::symlink_metadata(source.join("pipe")).unwrap();
+        assert_eq!((found.uid(), found.mode()), (own.uid(), own.mode()));
+        // Whatever is written into a pipe changes its time.
+        let now = rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 };
+        let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
+        rustix::fs::utimensat(CWD, &path, &times, rustix::fs::AtFlags::empty()).unwrap();
+        assert_eq!(got(&place, &vault, &["source/pipe"], false).unchanged, 1);
+        assert_eq!(fs::read_dir(place.path("target/source")).unwrap().count(), 1);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn further_names_are_only_of_what_was_restored() {
+    let place = Place::new();
+    let source = place.source(further_names);
+    let vault = place.init();
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let target = place.path("target/source");
+    fs::create_dir_all(&target).unwrap();
+    // It looks like the first name, and nobody has asked for that.
+    pipe(&target.join("pipe"));
+    let got = |paths: &[&str]| got(&place, &vault, paths, false);
+    let alone = got(&["source/pipe again", "source/link again"]);
+    assert_eq!((alone.failed, alone.links, alone.others), (vec![], 1, 1));
+    let look = |path: &str| fs::symlink_metadata(target.join(path)).unwrap();
+    assert_eq!((look("pipe again").nlink(), look("link again").nlink()), (1, 1));
+    assert!(!target.join("a").exists(), "a folder that nobody has asked for");
+    for name in ["pipe again", "link again"] {
+        fs::remove_file(target.join(name)).unwrap();
+    }
+    // The pipe is found right now, and the link made.
+    assert_eq!(got(&[]).failed, []);
+    for (one, two) in [("pipe", "pipe again"), ("a/link", "link again")] {
+        assert_eq!(look(one).ino(), look(two).ino(), "{one}");
+    }
+}
+
+#[test]
+fn a_pipe_alone_is_something_that_was_recovered() {
+    let place = Place::new();
+    let source = place.source(|folder| pipe(&folder.join("pipe")));
+    let vault = place.init();
+    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
+    let options = OpenOptions { objects_alone: true, ..place.options() };
+    let alone = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let pipe = GetOptions { paths: vec![b"source/pipe".to_vec()], ..GetOptions::default() };
+    let report = alone.recover_to(None, &place.path("target"), &pipe).unwrap().report;
+    assert_eq!((report.failed, report.others, report.folders), (vec![], 1, 0));
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{AppendAsked, AppendedMessages, CommitPlan, CommitPlanner};
+use crate::envelope::StreamEnvelope;
 use crate::shares::{ShareKind, stored_key_owner};
 use crate::store::{KeyRow, StoreFault, StoredRequestKey};
 use crate::stream::StreamEntry;
@@ -33,6 +34,7 @@ impl CommitPlan {
             return Ok(None);
         }
         let (mut first, mut known) = (None, HashSet::new());
+        let count = envelopes.len();
         for (envelope, key) in envelopes.zip(std::mem::take(&mut asked.each)) {
             match find(&key)? {
                 Some(row) => first = first.or(Some(row)),
@@ -42,6 +44,10 @@ impl CommitPlan {
                 }
                 None => {}
             }
+        }
+        if asked.envelopes.len() < count {
+            // Their memory is that of the whole batch. Those that were left out would stay in it.
+            asked.envelopes.iter_mut().for_each(StreamEnvelope::own);
         }
         Ok(first)
     }

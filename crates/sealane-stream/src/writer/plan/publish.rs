@@ -7,6 +7,7 @@ use std::vec::IntoIter;
 use sealane_protocol::{EnqueueOutcome, StreamPosition};
 
 use super::{AppendAsked, AppendedMessages, CommitPlan, CommitPlanner, StagedStream, StreamTarget};
+use crate::envelope::StreamEnvelope;
 use crate::publishing::{PublishAnswered, SessionOutbox, StoredPlace};
 use crate::store::{SessionNext, StoreFault, StoredSession};
 use crate::stream::StreamEntry;
@@ -74,6 +75,7 @@ impl CommitPlan {
         };
         session.belong_to(&sender.owner);
         let mut is_changed = false;
+        let run_count = run.len();
         let mut items = run.into_iter().peekable();
         while let Some(item) = items.next() {
             let n = item.n;
@@ -82,7 +84,9 @@ impl CommitPlan {
             match session.look(n, item.digest) {
                 SessionNext::New => {
                     let owner = sender.owner.clone();
-                    let (asked, digests) = AppendAsked::next(item, &mut items, self.now_ms, owner);
+                    let (mut asked, digests) =
+                        AppendAsked::next(item, &mut items, self.now_ms, owner);
+                    asked.own_unless_whole(run_count);
                     let count = digests.len() as u64;
                     told.result = self.store_next(planner, &mut stream, asked);
                     if let Ok(placed) = &told.result {
@@ -277,6 +281,14 @@ impl AppendAsked {
         let (key, each, is_numbered) = (None, Vec::new(), true);
         let asked = Self { topic, envelopes, group, expect, due_ms, key, each, owner, is_numbered };
         (asked, digests)
+    }
+
+    /// Gives the messages memory of their own, unless they are all of their run. Others of it may
+    /// be refused or known, and would stay in the memory that these share with them.
+    fn own_unless_whole(&mut self, run_count: usize) {
+        if self.envelopes.len() < run_count {
+            self.envelopes.iter_mut().for_each(StreamEnvelope::own);
+        }
     }
 }
 

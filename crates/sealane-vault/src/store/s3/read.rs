@@ -72,7 +72,15 @@ impl S3Store {
                         Err(Error::TooLarge { what: object.key.clone() })
                     }
                     Some(bytes) => Ok(bytes),
-                    None => read.next().unwrap_or_else(|| Err(Error::Library("stream"))),
+                    None => match read.next() {
+                        // Another one has come since the listing, or the listing was wrong.
+                        Some(Err(Error::TooLarge { .. })) if object.size < max as u64 => {
+                            self.get(&object.key, max)
+                        }
+                        Some(Err(error)) if !error.is_damage() => return Err(error),
+                        Some(read) => read,
+                        None => Err(Error::Library("stream")),
+                    },
                 };
                 take(object, bytes)?;
             }
@@ -80,13 +88,22 @@ impl S3Store {
         Ok(())
     }
 
-    /// Reads objects, several at a time, and remembers them.
+    /// Reads objects, several at a time, and remembers them. The store's word for a size bounds what
+    /// is read ahead. Behind a failure that is no damage nothing more is read: each one would wait
+    /// for the same outage.
     fn read_all(&self, objects: &[&ListedObject], max: usize) -> Vec<Result<Vec<u8>, Error>> {
         if objects.is_empty() {
             return Vec::new();
         }
-        let reads = stream::iter(objects.iter().map(|object| self.read(&object.key, max)));
-        let read = self.wait(reads.buffered(MAX_STORE_REQUESTS).collect::<Vec<_>>());
+        let bound = |object: &ListedObject| usize::try_from(object.size).unwrap_or(max).min(max);
+        let reads: Vec<_> =
+            objects.iter().map(|object| self.read(&object.key, bound(object))).collect();
+        let until_over = |is_over: &mut bool, one: Result<S3Object, Error>| {
+            let goes_on = !std::mem::replace(is_over, is_outage(&one));
+            std::future::ready(goes_on.then_some(one))
+        };
+        let reads = stream::iter(reads).buffered(MAX_STORE_REQUESTS).scan(false, until_over);
+        let read = self.wait(reads.collect::<Vec<_>>());
         let keep = |(object, read): (&&ListedObject, Result<S3Object, Error>)| {
             let S3Object { bytes, tag } = read?;
             // Another one may have come since the listing.
@@ -182,6 +199,11 @@ impl S3Store {
         objects.sort_by(|a, b| a.key.cmp(&b.key));
         objects
     }
+}
+
+/// Whether a read failed by something else than the object's own state.
+fn is_outage(read: &Result<S3Object, Error>) -> bool {
+    read.as_ref().is_err_and(|error| !error.is_damage())
 }
 
 /// How many objects are read together: one at least.

@@ -10,6 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::{MAX_S3_PARTS_IN_FLIGHT, MAX_UPLOAD_JOURNAL_BYTES, S3_PART_BYTES};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -70,13 +71,20 @@ impl From<object_store::Error> for S3UploadError {
 
 /// A file on its way to be an object.
 pub(super) struct S3Upload<'a> {
-    pub(super) bucket: &'a AmazonS3,
-    pub(super) at: Location,
-    pub(super) file: &'a Path,
-    pub(super) size: u64,
+    bucket: &'a AmazonS3,
+    at: Location,
+    file: &'a Path,
+    size: u64,
+    /// The most parts that the bucket has had of one upload. An upload that is begun anew has to
+    /// get further to count as progress: else a bucket that forgets uploads is tried for ever.
+    pub(super) finished: AtomicU64,
 }
 
-impl S3Upload<'_> {
+impl<'a> S3Upload<'a> {
+    pub(super) fn new(bucket: &'a AmazonS3, at: Location, file: &'a Path, size: u64) -> Self {
+        S3Upload { bucket, at, file, size, finished: AtomicU64::new(0) }
+    }
+
     /// Uploads the file. An earlier upload that the bucket no longer knows is begun anew, once.
     pub(super) async fn run(&self, journal: &UploadJournal) -> Result<(), S3UploadError> {
         let earlier = S3PendingUpload::read(&journal.path);
@@ -101,8 +109,9 @@ impl S3Upload<'_> {
         let file = File::open(self.file)?;
         let count = self.size.div_ceil(S3_PART_BYTES);
         let (file, lines, upload) = (&file, &journal.lines, &upload);
+        let finished = &AtomicU64::new(upload.parts.len() as u64);
         let parts: Vec<PartId> = stream::iter(0..count)
-            .map(|index| self.part(index, file, upload, lines))
+            .map(|index| self.part(index, file, upload, lines, finished))
             .buffered(MAX_S3_PARTS_IN_FLIGHT)
             .try_collect()
             .await?;
@@ -116,6 +125,7 @@ impl S3Upload<'_> {
         file: &File,
         upload: &S3PendingUpload,
         mut lines: &File,
+        finished: &AtomicU64,
     ) -> Result<PartId, S3UploadError> {
         let offset = index * S3_PART_BYTES;
         let length = S3_PART_BYTES.min(self.size.saturating_sub(offset));
@@ -129,6 +139,8 @@ impl S3Upload<'_> {
         let number = usize::try_from(index).unwrap_or(usize::MAX);
         let sent = self.bucket.put_part(&self.at, &upload.id, number, bytes.into()).await?;
         lines.write_all(format!("{index} {hash} {}\n", sent.content_id).as_bytes())?;
+        let finished = finished.fetch_add(1, Ordering::Relaxed) + 1;
+        self.finished.fetch_max(finished, Ordering::Relaxed);
         Ok(sent)
     }
 }
@@ -228,7 +240,10 @@ impl UploadJournal {
     }
 
     fn remove(&self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+        match fs::remove_file(&self.path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 }
 
