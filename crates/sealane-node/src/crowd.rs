@@ -101,7 +101,7 @@ mod tests {
             }
         }
         assert_eq!(given_back, [1, 61, 121, 181], "the last one after its crowd has gone");
-        // What takes long is done the more rarely.
+        // A slow one is done the more rarely.
         watch.has_gone(2000, began);
         let (now, took) = (began + Duration::from_secs(1000), Duration::from_millis(100));
         watch.rest(now, took);

@@ -163,7 +163,7 @@ fn run(seed: u64, steps: u64) -> (u64, u64) {
     clock.step(200 * 365 * 24 * HOUR_MS);
     runtime.block_on(world.end(&hub));
     // Each takes a quarter of a second.
-    if seed % 16 == 0 {
+    if seed.is_multiple_of(16) {
         runtime.block_on(world.retain_on_a_filled_disk(&hub));
     }
     hub.close().unwrap();

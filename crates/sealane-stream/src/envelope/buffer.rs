@@ -117,7 +117,7 @@ mod tests {
             &[1000; 1000],
             &[100; 700],
             &[100, 20_000, 8000, 8000, 100, 200_000, 8100, 3, 8000, 8000],
-            // What is larger than its share, or alone, is in no piece.
+            // A body larger than its share, or alone, is in no piece.
             &[SHARED_BODY_BYTES; 30],
             &[100],
         ];

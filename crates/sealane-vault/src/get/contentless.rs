@@ -179,7 +179,7 @@ impl RestoreTarget {
         matches!(self.is_restored(&entry.path, entry, options), Ok(Some(_)))
     }
 
-    /// What lies at `path`, if a restore of the entry could have made it. Where root restores,
+    /// The node at `path`, if a restore of the entry could have made it. Where root restores,
     /// somebody else's is not the one, whatever it looks like. The time is not compared: each
     /// write into a pipe changes it.
     fn is_restored(
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!((fs::read(&at).unwrap(), names(&inside)), (b"mine".to_vec(), 1));
         target.contentless(&link(), &options(true)).unwrap();
         assert_eq!(fs::read_link(&at).unwrap(), Path::new("there"));
-        // What another user could have exchanged is not published.
+        // A node that another user could have exchanged is not published.
         let draft = b"in/draft".as_slice();
         target.make_contentless(draft, &link()).unwrap();
         let made = target.finish_contentless(draft, &link(), &options(true)).unwrap().found;

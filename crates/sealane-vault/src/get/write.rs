@@ -226,7 +226,7 @@ impl RestoreWriter<'_> {
         self.report.lacking.extend(item);
     }
 
-    /// What stands in the entry's place stays until the entry takes it.
+    /// The object in the entry's place stays until the entry takes it.
     fn contentless(&mut self, entry: &SnapshotEntry) -> Result<bool, Error> {
         let options = self.options;
         if let Some(found) = self.target.look(&entry.path)? {

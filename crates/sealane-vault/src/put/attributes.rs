@@ -42,7 +42,7 @@ pub(super) struct WalkedInode {
 }
 
 impl WalkedInode {
-    /// What is at `path` now, if it is what had the metadata `seen`.
+    /// The object at `path` now, if it is the one that had the metadata `seen`.
     pub(super) fn find(path: &Path, seen: &Metadata) -> io::Result<WalkedInode> {
         let is_open = seen.is_file();
         let flags = if is_open { OPEN } else { PLACE };

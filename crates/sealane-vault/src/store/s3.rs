@@ -452,8 +452,8 @@ fn read_failure(key: &str, cause: object_store::Error) -> Error {
 
 /// Whether the server's answer has one of these words. The client keeps status and body as text.
 fn says(cause: &object_store::Error, words: &[&str]) -> bool {
-    // The client names the address and the time that it took before the dash: a bucket may be called
-    // as a status is.
+    // The client names the address and the time that it took before the dash: a bucket may be
+    // called as a status is.
     let text = cause.to_string();
     let said = text.split_once(" - ").map_or(text.as_str(), |(_, said)| said);
     let mut said = said.split(|c: char| !c.is_ascii_alphanumeric());

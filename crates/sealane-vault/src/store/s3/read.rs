@@ -88,9 +88,9 @@ impl S3Store {
         Ok(())
     }
 
-    /// Reads objects, several at a time, and remembers them. The store's word for a size bounds what
-    /// is read ahead. Behind a failure that is no damage nothing more is read: each one would wait
-    /// for the same outage.
+    /// Reads objects, several at a time, and remembers them. The store's word for a size bounds
+    /// what is read ahead. Behind a failure that is no damage nothing more is read: each one would
+    /// wait for the same outage.
     fn read_all(&self, objects: &[&ListedObject], max: usize) -> Vec<Result<Vec<u8>, Error>> {
         if objects.is_empty() {
             return Vec::new();
