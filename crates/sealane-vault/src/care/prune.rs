@@ -230,7 +230,9 @@ impl Vault {
         // may have removed a link since this one began, whose number a put has taken.
         let now = self.walk(None)?;
         let is_still = |(number, _): &&ChainHead| {
-            now.ended.iter().any(|(at, _)| at == number) || !now.links.contains(number)
+            now.ended.iter().any(|(at, _)| at == number)
+                || !now.links.contains(number)
+                || ledger.chain.links.contains(number)
         };
         let lost = ledger.lost.iter().chain(&ledger.chain.ended).filter(is_still);
         let (lost, beyond): (Vec<_>, Vec<_>) = lost.partition(|(number, _)| *number < now.next);

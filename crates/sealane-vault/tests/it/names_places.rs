@@ -93,7 +93,10 @@ fn the_root_of_the_file_system_can_be_put() {
     let vault = place.init();
     let options = PutOptions { exclude, ..PutOptions::default() };
     let put = vault.put_paths(&[PathBuf::from("/")], &options).unwrap();
-    assert_eq!((put.skipped, put.counts.files), (vec![], 1));
+    // Folders of other tests beside it come and go while it runs.
+    let own = place.folder.path().to_str().unwrap();
+    assert!(!put.skipped.iter().any(|item| item.path.starts_with(own)), "{:?}", put.skipped);
+    assert_eq!(put.counts.files, 1);
     let snapshot = vault.snapshot(None).unwrap();
     assert_eq!(snapshot.paths, [b"/"]);
     let found = paths(&vault, &snapshot);

@@ -92,7 +92,7 @@ fn operations() {
 #[test]
 #[ignore = "a process of the test above, on a network of its own"]
 fn as_process_a_node() {
-    Guide::new().type_page(include_str!("../../../../../docs/OPERATIONS.md"), 36, 2);
+    Guide::new().type_page(include_str!("../../../../../docs/OPERATIONS.md"), 37, 2);
 }
 
 #[test]
