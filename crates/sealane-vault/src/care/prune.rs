@@ -226,16 +226,10 @@ impl Vault {
         };
         let gone: Vec<&LedgerLink> = ledger.links.iter().filter(goes).collect();
         let mut named = gone.iter().map(|link| (link.number, link.hash)).collect::<Vec<_>>();
-        // Behind the next number a name would only keep the chain from going on. And another prune
-        // may have removed a link since this one began, whose number a put has taken.
-        let now = self.walk(None)?;
-        let is_still = |(number, _): &&ChainHead| {
-            now.ended.iter().any(|(at, _)| at == number)
-                || !now.links.contains(number)
-                || ledger.chain.links.contains(number)
-        };
-        let lost = ledger.lost.iter().chain(&ledger.chain.ended).filter(is_still);
-        let (lost, beyond): (Vec<_>, Vec<_>) = lost.partition(|(number, _)| *number < now.next);
+        // Behind the next number a name would only keep the chain from going on.
+        let next = self.next_number()?;
+        let (lost, beyond): (Vec<_>, Vec<_>) =
+            ledger.lost.iter().chain(&ledger.chain.ended).partition(|(number, _)| *number < next);
         named.extend(lost);
         let keys = named.iter().chain(beyond).map(|(number, _)| snapshot_key(*number));
         let keys: Vec<String> = keys.collect();

@@ -98,6 +98,11 @@ impl Vault {
         if all_stay { Ok(()) } else { Err(Error::Pruned) }
     }
 
+    /// The number that the next link gets, unless somebody is faster.
+    pub(crate) fn next_number(&self) -> Result<u64, Error> {
+        Ok(self.behind()?.next)
+    }
+
     /// Appends a link to the chain, behind whatever others append at the same time. One of the
     /// owner that names what was `removed` names what others have removed meanwhile, too: what the
     /// newest such link does not name counts as lost.
