@@ -16,10 +16,11 @@ use rustix::io::Errno;
 
 use super::attributes::{AttributeOutcome, AttributePlace, set_mode, withhold_rights};
 use super::restore::GetOptions;
-use super::target::{MissingFolder, PLACE, RestoreTarget, exchanged, failed, times};
+use super::target::{
+    MissingFolder, PLACE, RestoreTarget, exchanged, failed, random_draft_of, times,
+};
 use crate::Error;
 use crate::format::page::{DeviceKind, SnapshotEntry, SnapshotEntryKind};
-use crate::keys::random;
 use crate::store::create_from;
 
 /// The bits of a mode that give rights. Of the others the system may keep some from a user.
@@ -42,7 +43,7 @@ impl RestoreTarget {
         entry: &SnapshotEntry,
         options: &GetOptions,
     ) -> Result<Option<String>, Error> {
-        let draft = node_draft_of(&entry.path)?;
+        let draft = random_draft_of(&entry.path)?;
         self.make_contentless(&draft, entry)?;
         let finished = self.finish_contentless(&draft, entry, options);
         let placed = finished.and_then(|FinishedNode { found, lacking }| {
@@ -65,7 +66,7 @@ impl RestoreTarget {
         first: &[u8],
         options: &GetOptions,
     ) -> Result<(), Error> {
-        let draft = node_draft_of(&entry.path)?;
+        let draft = random_draft_of(&entry.path)?;
         let (folder, name) = self.parent_or(first, MissingFolder::Refuse)?;
         let folder = folder.try_clone().map_err(|cause| Error::File {
             path: String::from_utf8_lossy(first).into_owned(),
@@ -200,13 +201,6 @@ impl RestoreTarget {
         let is_it = is_owned && has_mode && is_alike(&opened, &found, &entry.node)?;
         Ok(is_it.then_some(found))
     }
-}
-
-/// Beside the place of the entry, and with a name that nobody can know before it is there.
-fn node_draft_of(path: &[u8]) -> Result<Vec<u8>, Error> {
-    let folder = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-    let name = format!(".sealane-{}.part", crate::wire::hex(&random::<16>()?));
-    Ok([path.get(..folder).unwrap_or_default(), name.as_bytes()].concat())
 }
 
 /// Whether a draft is still as it was made. Only root could change what is somebody else's, so that

@@ -351,7 +351,7 @@ fn draft_of(path: &[u8]) -> Vec<u8> {
 }
 
 /// The same with a name that nobody can know before it is there.
-fn random_draft_of(path: &[u8]) -> Result<Vec<u8>, Error> {
+pub(super) fn random_draft_of(path: &[u8]) -> Result<Vec<u8>, Error> {
     let folder = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
     let name = format!(".sealane-{}.part", crate::wire::hex(&random::<16>()?));
     Ok([path.get(..folder).unwrap_or_default(), name.as_bytes()].concat())

@@ -147,6 +147,8 @@ fn failures_have_codes_and_hints() {
     let put = home.vault(&["put", "docs"]).output().unwrap();
     let said = String::from_utf8_lossy(&put.stderr);
     assert!(put.status.success() && said.contains("docs/socket"), "{said}");
+    // A file that cannot be read is named, the rest is kept, and the exit code says it.
+    expect(&mut home.vault(&["put", "docs", "/proc/self/mem"]), 1, "/proc/self/mem");
     home.run(&["get", "--to", "back"]);
     assert!(home.path().join("back/docs/letter.txt").exists());
 }
