@@ -237,7 +237,16 @@ impl Config {
                 return value(format!("link `{}`: mtu = {}", link.name, link.mtu));
             }
         }
-        self.neighbours.iter().enumerate().try_for_each(|(index, one)| self.neighbour(index, one))
+        self.neighbours
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, one)| self.neighbour(index, one))?;
+        // A file whose interface does not fit its links is refused where it is read, not when the
+        // interface is made.
+        if self.mesh.is_some() && !self.links.is_empty() {
+            self.packet_bytes()?;
+        }
+        Ok(())
     }
 
     fn neighbour(&self, index: usize, one: &NeighbourConfig) -> Result<(), LinkError> {
@@ -501,7 +510,8 @@ via = "gateway"
             "version = 1\n[routing]\ngroup = \"g\"\n[[link]]\nname = \"air\"\n\
              ethernet = \"e\"\nmedium = \"{medium}\"\n[mesh]\n{mesh}\n"
         );
-        Config::parse(&text).unwrap().packet_bytes().map_err(|error| error.to_string())
+        let read = Config::parse(&text).and_then(|config| config.packet_bytes());
+        read.map_err(|error| error.to_string())
     }
 
     #[test]
