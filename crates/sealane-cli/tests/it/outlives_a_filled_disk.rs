@@ -1,9 +1,12 @@
 //! A disk that another process fills, and keeps full while the node is killed and starts again:
 //! what frees room works, what was acknowledged is there, and the node's log stays short.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use crate::durable::disk::{self, Mounted};
 use crate::durable::json;
@@ -11,7 +14,7 @@ use crate::durable::ledger::{Ledger, Reading};
 use crate::durable::node::Node;
 use crate::durable::random;
 use crate::durable::writer::Writer;
-use sealane_testing::PATIENCE;
+use sealane_testing::{PATIENCE, until};
 
 const IMAGE_BYTES: u64 = 128 << 20;
 const LEVELS: [&str; 3] = ["memory", "os", "disk"];
@@ -186,6 +189,7 @@ impl DiskFiller {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .unwrap();
         Self { process, folder: folder.to_owned() }
@@ -194,10 +198,11 @@ impl DiskFiller {
 
 impl Drop for DiskFiller {
     fn drop(&mut self) {
-        self.process.kill().unwrap();
+        // The shell's program goes with it. One that went on would fill the room that was made.
+        let group = Pid::from_child(&self.process);
+        kill_process_group(group, Signal::KILL).unwrap();
         self.process.wait().unwrap();
-        // The last `dd` ends by itself at the full disk, and must not begin a file anew.
-        std::thread::sleep(Duration::from_millis(300));
+        until("all of the filler has ended", || test_kill_process_group(group).is_err());
         std::fs::remove_dir_all(&self.folder).unwrap();
     }
 }
