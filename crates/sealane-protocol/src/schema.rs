@@ -20,9 +20,9 @@ use crate::publish::PublishForm;
 use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
-    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health,
-    NodeOverview, Purge, Purged, ReadStart, RetentionRule, RuleBounds, StreamChange, StreamRules,
-    StreamState, StreamsPage, WireError,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, MadeToken,
+    NodeOverview, Purge, Purged, ReadStart, RetentionRule, RevokedToken, RuleBounds, StreamChange,
+    StreamRules, StreamState, StreamsPage, TokenRequest, TokensList, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -329,6 +329,10 @@ fn definitions() -> Map<String, Value> {
         StreamRules,
         RuleBounds,
         RemovedRule<'_>,
+        TokensList,
+        TokenRequest,
+        MadeToken,
+        RevokedToken,
         Removed<'_>,
         Page,
         Health,
