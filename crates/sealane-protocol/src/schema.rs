@@ -4,6 +4,7 @@
 //! hand has written.
 
 mod typescript;
+mod unions;
 
 use std::borrow::Cow;
 
