@@ -73,7 +73,8 @@ pub struct TokenNew {
     #[arg(long)]
     pub admin: bool,
     /// Choose a share of what the node has, for example streams=1000; may be repeated. The kinds
-    /// are streams, group_streams, delayed, keys, message_keys, sessions, consumers and in_flight.
+    /// are streams, group_streams, delayed, keys, message_keys, sessions, consumers, in_flight
+    /// and rules.
     /// Without it the token may hold a quarter of each, and an only token all
     #[arg(long, value_name = "KIND=N", value_parser = share)]
     pub share: Vec<(ShareKind, u64)>,

@@ -86,10 +86,6 @@ impl StoreWrites {
             StoreChange::DropProgress { below } => self.drop_progress(*below),
             StoreChange::SetClockMark(mark) => self.set_clock(*mark),
             StoreChange::SetClockSteps { steps } => self.set_clock_steps(steps),
-            StoreChange::KeepRule(rule) => self.rule(rule),
-            StoreChange::RemoveRule { pattern } => {
-                self.run("DELETE FROM rule WHERE pattern = ?1", [pattern])
-            }
             change => self.apply_counted(change, counts),
         }
     }
@@ -137,6 +133,12 @@ impl StoreWrites {
             StoreChange::TrimSessions { owner, rows } => {
                 counts.sessions_expired += self.trim_sessions(owner, *rows, &mut counts.shares)?;
             }
+            StoreChange::KeepRule(rule) => {
+                self.remove_rule(&rule.pattern, counts)?;
+                self.rule(rule)?;
+                counts.shares.add(&rule.maker, ShareKind::Rules, 1);
+            }
+            StoreChange::RemoveRule { pattern } => self.remove_rule(pattern, counts)?,
             StoreChange::RestampRows(restamp) => {
                 counts.has_restamped = self.restamp(*restamp)? < restamp.rows_max;
             }
@@ -201,7 +203,7 @@ impl StoreWrites {
     fn rule(&self, rule: &RuleRow) -> Result<(), StoreFault> {
         let RuleRow { pattern, retention, created_ms, maker } = rule;
         self.run(
-            "INSERT OR REPLACE INTO rule VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO rule VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 pattern,
                 retention.max_age_ms as i64,
@@ -211,6 +213,12 @@ impl StoreWrites {
                 maker,
             ],
         )
+    }
+
+    fn remove_rule(&self, pattern: &str, counts: &mut AppliedCounts) -> Result<(), StoreFault> {
+        let gone = |maker: &str| counts.shares.remove(maker, ShareKind::Rules, 1);
+        let removal = "DELETE FROM rule WHERE pattern = ?1 RETURNING maker";
+        self.remove_owned(removal, [pattern], gone).map(drop)
     }
 
     pub(super) fn set_extent(&self, extent: StreamExtent) -> Result<(), StoreFault> {
