@@ -28,6 +28,8 @@ pub(crate) struct AppliedCounts {
     pub(crate) has_aged_sessions: bool,
     /// Whether all rows were set right that a restamp is about.
     pub(crate) has_restamped: bool,
+    /// Rows whose times were set right.
+    pub(crate) restamped: u64,
     /// Changes of what owners hold: delayed messages, keys and sessions.
     pub(crate) shares: ShareChanges,
     /// The removed stream of which something went.
@@ -140,7 +142,9 @@ impl StoreWrites {
             }
             StoreChange::RemoveRule { pattern } => self.remove_rule(pattern, counts)?,
             StoreChange::RestampRows(restamp) => {
-                counts.has_restamped = self.restamp(*restamp)? < restamp.rows_max;
+                let rows = self.restamp(*restamp)?;
+                counts.restamped += rows;
+                counts.has_restamped = rows < restamp.rows_max;
             }
             other => debug_assert!(false, "a change without effect: {other:?}"),
         }
