@@ -1,5 +1,5 @@
-//! `sealane backup` and `sealane restore`: a node's data folder, copied while the node runs, here or
-//! through its hub, and made anew from a copy.
+//! `sealane backup` and `sealane restore`: a node's data folder, copied while the node runs, and
+//! made anew from a copy. A hub of another machine sends the copy.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,8 +12,8 @@ use sealane_stream::StoreBackup;
 
 use crate::args::operate::{BackupArgs, RestoreArgs};
 use crate::config::SettingsFile;
-use crate::times::{count, show_bytes};
 use crate::folder::{self, NodeReach};
+use crate::times::{count, show_bytes};
 use crate::{CliFailure, Terminal};
 
 /// The files that hold a node's tokens, as hashes, and the mark that it ever had some.

@@ -60,11 +60,7 @@ async fn listed(node: &NodeReach) -> Result<TokensList, CliFailure> {
 pub(crate) const ORDERS_OPEN: &str =
     "`*` and `**` at the beginning stand for no group: orders are of `groups/*`, or of groups/TAG";
 
-async fn make(
-    new: &TokenNew,
-    node: &NodeReach,
-    terminal: &mut Terminal,
-) -> Result<(), CliFailure> {
+async fn make(new: &TokenNew, node: &NodeReach, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let rights = TokenRights {
         read: new.read.clone(),
         publish: new.publish.clone(),
@@ -74,8 +70,7 @@ async fn make(
         admin: new.admin,
     };
     if rights == TokenRights::default() {
-        let needs =
-            "a token needs --read, --publish, --manage, --orders, --observe or --admin";
+        let needs = "a token needs --read, --publish, --manage, --orders, --observe or --admin";
         return Err(CliFailure::Usage(needs));
     }
     if rights.orders.iter().any(Pattern::begins_open) {

@@ -34,6 +34,9 @@ use crate::reply::answer;
 /// The folder in which a copy is made.
 const PART: &str = "backup.part";
 
+/// The type of both files.
+const FILE_TYPE: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
 /// Bytes of the copy that are read at once. Two of these wait for a client at most.
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -76,7 +79,7 @@ async fn tokens(app: &Arc<NodeApp>) -> Result<Response, HttpRefusal> {
     let read = read.await.map_err(|_| Error::Draining)?;
     let text = read.map_err(|error| Error::StorageFailed(error.to_string()))?;
     let Some(text) = text else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/toml"))], text).into_response())
+    Ok(([(CONTENT_TYPE, FILE_TYPE)], text).into_response())
 }
 
 /// The streams, as of now.
@@ -91,9 +94,8 @@ async fn streams(app: &Arc<NodeApp>) -> Result<Response, HttpRefusal> {
     tracing::info!(bytes, "a backup is sent");
     let (sender, pieces) = mpsc::channel(1);
     tokio::spawn(send(file, sender, app.stopping.clone(), permit));
-    let kind = HeaderValue::from_static("application/vnd.sqlite3");
     let body = Body::new(BackupBody { pieces, left: bytes });
-    Ok(([(CONTENT_TYPE, kind)], body).into_response())
+    Ok(([(CONTENT_TYPE, FILE_TYPE)], body).into_response())
 }
 
 /// Removes what a kill has left of a copy.

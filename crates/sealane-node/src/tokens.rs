@@ -131,8 +131,7 @@ async fn change(
 /// What the audit is told of a token: its rights, and no secret.
 fn told(asked: &TokenRequest) -> String {
     let TokenRequest { read, publish, manage, orders, observe, admin, .. } = asked;
-    let patterns =
-        [("read", read), ("publish", publish), ("manage", manage), ("orders", orders)];
+    let patterns = [("read", read), ("publish", publish), ("manage", manage), ("orders", orders)];
     let patterns = patterns.iter().filter(|(_, all)| !all.is_empty());
     let patterns = patterns.map(|(right, all)| format!("{right} {}", all.join(" ")));
     let flags = [("observe", observe), ("admin", admin)];

@@ -21,9 +21,9 @@ use crate::publish::PublishForm;
 use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
-    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health, MadeToken,
-    NodeOverview, Purge, Purged, ReadStart, RetentionRule, RevokedToken, RuleBounds, StreamChange,
-    StreamRules, StreamState, StreamsPage, TokenRequest, TokensList, WireError,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health,
+    MadeToken, NodeOverview, Purge, Purged, ReadStart, RetentionRule, RevokedToken, RuleBounds,
+    StreamChange, StreamRules, StreamState, StreamsPage, TokenRequest, TokensList, WireError,
 };
 
 /// Any map; it is delivered as it was written.

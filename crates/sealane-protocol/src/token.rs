@@ -97,7 +97,8 @@ pub struct TokenRequest {
 }
 
 /// The body, as it is shown to the sender of another one.
-const REQUEST: &str = r#"any of {"read": [PATTERN], "publish": [PATTERN], "manage": [PATTERN], "orders": [PATTERN], "observe": BOOL, "admin": BOOL, "shares": {KIND: N}, "expiresAfterMs": N}"#;
+const REQUEST: &str =
+    "any of read, publish, manage, orders, observe, admin, shares, expiresAfterMs";
 
 impl TokenRequest {
     /// Reads a request's body.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::RetentionRule;
 
+use crate::Retention;
 use crate::commit::RuleRow;
 use crate::store::{StoreFault, StreamSettings};
 use crate::writer::CommandRefusal;
-use crate::Retention;
 
 /// The rules of a hub.
 #[derive(Debug, Clone, Default)]

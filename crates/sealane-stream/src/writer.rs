@@ -496,8 +496,8 @@ impl StoreWriter {
                 self.sessions.keep(staged.stream.number, key, session.stored(hour));
             }
         }
-        // A row whose hour was set right has another one than is kept here. In the hour that is kept
-        // its session would be taken for written, and would go too early.
+        // A row whose hour was set right has another one than is kept here. In the hour that is
+        // kept its session would be taken for written, and would go too early.
         let has_others = counts.sessions_expired > 0 || counts.restamped > 0;
         if has_others || plan.streams.removes_some() {
             self.sessions.clear();

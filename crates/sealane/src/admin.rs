@@ -40,8 +40,7 @@ impl Client {
     /// # Errors
     /// As [`Client::tokens`].
     pub async fn revoke_token(&self, name: &str) -> Result<(), Error> {
-        let call =
-            ClientRequest { method: Method::DELETE, repeatable: false, ..token(name) };
+        let call = ClientRequest { method: Method::DELETE, repeatable: false, ..token(name) };
         self.call(&call).await.map(drop)
     }
 

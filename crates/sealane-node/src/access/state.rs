@@ -98,7 +98,8 @@ mod tests {
             AskedToken::read(&request)
         };
         let asked =
-            read(r#"{"read":["a/**"],"admin":true,"shares":{"keys":7},"expiresAfterMs":1}"#).unwrap();
+            read(r#"{"read":["a/**"],"admin":true,"shares":{"keys":7},"expiresAfterMs":1}"#)
+                .unwrap();
         assert!(asked.rights.admin && asked.expires.is_some());
         assert_eq!(asked.shares.of(ShareKind::Keys), Some(7));
         for (wrong, named) in [

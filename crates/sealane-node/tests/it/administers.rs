@@ -52,7 +52,11 @@ async fn only_a_token_with_admin_copies_the_node_and_changes_its_tokens() {
         ("GET", "/v1/backup/tokens.toml", Value::Null),
     ] {
         let refused = ask(&hub, &secret(1), method, path, body.clone()).await;
-        assert_eq!((refused.status, refused.error().as_str()), (403, "Forbidden"), "{method} {path}");
+        assert_eq!(
+            (refused.status, refused.error().as_str()),
+            (403, "Forbidden"),
+            "{method} {path}"
+        );
         assert!(refused.text().contains("admin on the node"), "{}", refused.text());
         assert_eq!(ask(&hub, &secret(9), method, path, body).await.status, 401);
     }
@@ -152,9 +156,8 @@ async fn one_backup_is_under_way_at_once_and_waits_for_its_client() {
     socket.set_recv_buffer_size(4096).unwrap();
     let mut slow = socket.connect(hub.address()).await.unwrap();
     let bearer = secret(2);
-    let head = format!(
-        "GET /v1/backup/streams.db HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {bearer}\r\n\r\n"
-    );
+    let head = "GET /v1/backup/streams.db HTTP/1.1\r\nhost: localhost\r\n";
+    let head = format!("{head}authorization: Bearer {bearer}\r\n\r\n");
     slow.write_all(head.as_bytes()).await.unwrap();
     let mut begun = [0; 15];
     tokio::time::timeout(PATIENCE, slow.read_exact(&mut begun)).await.unwrap().unwrap();
@@ -165,7 +168,8 @@ async fn one_backup_is_under_way_at_once_and_waits_for_its_client() {
     // The client that goes leaves its turn.
     drop(slow);
     let again = async {
-        while ask(&hub, &secret(2), "GET", "/v1/backup/streams.db", Value::Null).await.status != 200 {
+        while ask(&hub, &secret(2), "GET", "/v1/backup/streams.db", Value::Null).await.status != 200
+        {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

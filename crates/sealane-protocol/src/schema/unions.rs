@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The places of unions with two members that no field and no type tells apart.
 pub(super) fn ambiguous(page: &Value) -> Vec<String> {
@@ -24,8 +24,8 @@ fn look(page: &Value, at: &Value, path: &str, found: &mut Vec<String>) {
         if ["oneOf", "anyOf"].contains(&key.as_str()) {
             let mut members = Vec::new();
             flatten(page, at, &mut members);
-            let pairs = (0..members.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
-            if pairs.into_iter().any(|(a, b)| !is_apart(page, &members[a], &members[b])) {
+            let mut pairs = (0..members.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+            if pairs.any(|(a, b)| !is_apart(page, &members[a], &members[b])) {
                 found.push(path.clone());
             }
         }
@@ -53,8 +53,7 @@ fn flatten(page: &Value, schema: &Value, members: &mut Vec<Value>) {
         properties.extend(part["properties"].as_object().cloned().unwrap_or_default());
         required.extend(part["required"].as_array().cloned().unwrap_or_default());
     }
-    let whole = serde_json::json!({"type": "object", "properties": properties, "required": required});
-    members.push(whole);
+    members.push(json!({"type": "object", "properties": properties, "required": required}));
 }
 
 /// Whether no value is of both: they have no type in common, a field has other values in each, or
@@ -67,17 +66,16 @@ fn is_apart(page: &Value, a: &Value, b: &Value) -> bool {
         let values = resolved(page, schema)["enum"].as_array().cloned();
         values.map(|all| all.iter().map(Value::to_string).collect::<BTreeSet<_>>())
     };
-    let differ = |a: &Value, b: &Value| {
-        values(a).zip(values(b)).is_some_and(|(a, b)| a.is_disjoint(&b))
-    };
+    let differ =
+        |a: &Value, b: &Value| values(a).zip(values(b)).is_some_and(|(a, b)| a.is_disjoint(&b));
     if differ(a, b) {
         return true;
     }
     let needed = |schema: &Value| texts(&schema["required"]);
     let has = |schema: &Value, field: &String| schema["properties"].get(field).is_some();
-    let told = needed(a).intersection(&needed(b)).any(|field| {
-        differ(&a["properties"][field.as_str()], &b["properties"][field.as_str()])
-    });
+    let told = needed(a)
+        .intersection(&needed(b))
+        .any(|field| differ(&a["properties"][field.as_str()], &b["properties"][field.as_str()]));
     let lacks = |of: &Value, in_other: &Value| needed(of).iter().any(|field| !has(in_other, field));
     told || (lacks(a, b) && lacks(b, a))
 }
@@ -90,19 +88,20 @@ fn texts(value: &Value) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn what_a_reader_cannot_tell_apart_is_found() {
         let object = |fields: &[&str], required: &[&str]| {
-            let properties: Map<_, _> =
-                fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
+            let properties: Map<_, _> = fields
+                .iter()
+                .map(|field| ((*field).to_owned(), json!({"type": "string"})))
+                .collect();
             json!({"type": "object", "properties": properties, "required": required})
         };
         let tagged = |value: &str| {
-            json!({"type": "object", "required": ["s"], "properties": {"s": {"enum": [value]}}})
+            let properties = json!({"s": {"enum": [value]}});
+            json!({"type": "object", "required": ["s"], "properties": properties})
         };
         for (a, b, is_told) in [
             (object(&["a"], &["a"]), object(&["b"], &["b"]), true),

@@ -186,7 +186,11 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
 async fn stays_full(hub: &StreamHub, more: u64) {
     let failed = hub.store_trouble.failed() + more;
     while hub.store_trouble.failed() < failed {
-        assert_eq!(hub.trouble(), Some(Error::StorageFull), "it said for a moment that all is well");
+        assert_eq!(
+            hub.trouble(),
+            Some(Error::StorageFull),
+            "it said for a moment that all is well"
+        );
         tokio::task::yield_now().await;
     }
 }

@@ -249,9 +249,8 @@ impl DiskRoom {
             let planned = self.trouble.errors.pop_front().map_or(Ok(()), Err);
             #[cfg(not(test))]
             let planned = Ok(());
-            let called = planned.and_then(|()| {
-                fallocate(&self.lock.store, FallocateFlags::empty(), from, bytes)
-            });
+            let called = planned
+                .and_then(|()| fallocate(&self.lock.store, FallocateFlags::empty(), from, bytes));
             // A signal ends the call halfway, and says nothing of the file system.
             if called != Err(Errno::INTR) {
                 return called;
@@ -459,9 +458,8 @@ mod tests {
     fn where_nothing_is_set_aside_room_is_found_by_writing() {
         let mut scene = RoomScene::new();
         scene.room.gives_blocks = Some(false);
-        let find = |scene: &mut RoomScene| {
-            scene.room.find(&scene.opened.connection, &scene.log, 1 << 20)
-        };
+        let find =
+            |scene: &mut RoomScene| scene.room.find(&scene.opened.connection, &scene.log, 1 << 20);
         assert_eq!(find(&mut scene), Ok(()));
         let trial = scene.room.folder.join(TRIAL);
         assert!(!trial.exists(), "it is taken away");

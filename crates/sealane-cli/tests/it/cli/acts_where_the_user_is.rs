@@ -73,14 +73,19 @@ fn a_copy_and_a_token_are_of_the_hub_in_use_on_whatever_machine() {
     let by = |token: &str, args: &[&str]| {
         sealane(home.path()).env("SEALANE_TOKEN", token).args(args).output().unwrap()
     };
-    sealane_testing::until("the node has seen its tokens", || by("", &["token", "ls"]).status.code() == Some(4));
+    sealane_testing::until("the node has seen its tokens", || {
+        by("", &["token", "ls"]).status.code() == Some(4)
+    });
     let copy = home.path().join("copy").display().to_string();
     for args in [&["token", "ls"][..], &["token", "revoke", "root"], &["backup", &copy]] {
         let refused = by(&reader, args);
         assert_eq!(refused.status.code(), Some(4), "{args:?}: {refused:?}");
         assert!(String::from_utf8_lossy(&refused.stderr).contains("admin on the node"));
     }
-    let made = by(&root, &["--json", "token", "new", "app", "--publish", "fleet/**", "--share", "streams=7"]);
+    let made = by(
+        &root,
+        &["--json", "token", "new", "app", "--publish", "fleet/**", "--share", "streams=7"],
+    );
     let app = text(&json(&String::from_utf8(made.stdout).unwrap()), "token");
     assert!(by(&app, &["pub", "fleet/7", "again"]).status.success(), "it holds at once");
     let listed = String::from_utf8(by(&root, &["token", "ls"]).stdout).unwrap();
