@@ -58,7 +58,10 @@ use watch::ClockWatch;
 const COPY_AGAIN_BYTES: u64 = 4 << 20;
 
 /// The bytes that must fit until a full store is said to take messages again. A single message
-/// needs less, and may find room by chance.
+/// needs less, and the log gives back a little now and then: neither means that there is room.
+const RECOVERED_BYTES: u64 = 1 << 20;
+
+/// The bytes requested when the store opens, to see whether it is full.
 const PROBE_BYTES: u64 = 256 << 10;
 
 /// How long acknowledgements wait for company. The model of the hub does not wait.
@@ -361,8 +364,8 @@ impl StoreWriter {
         if fault.is_none() || !self.unsaved.is_empty() {
             return;
         }
-        self.keep_log_short(PROBE_BYTES);
-        match self.writes.prove_room(&self.registry.log, PROBE_BYTES) {
+        self.keep_log_short(RECOVERED_BYTES);
+        match self.writes.prove_room(&self.registry.log, RECOVERED_BYTES) {
             Ok(()) => self.clear_fault(),
             Err(fault) => {
                 self.writes.rollback();
@@ -484,7 +487,7 @@ impl StoreWriter {
         }
         // A commit that adds nothing succeeds on a full disk, and says nothing about room. One that
         // adds little says no more than that this little was there.
-        has_room && self.writes.find_room(&self.registry.log, PROBE_BYTES).is_ok()
+        has_room && self.writes.find_room(&self.registry.log, RECOVERED_BYTES).is_ok()
     }
 
     /// Keeps what the commit has stored of sessions, unless rows of others went with it.

@@ -96,7 +96,7 @@ impl DiskRoom {
         };
         match room.fill_log() {
             // A full disk is no reason not to open a store: what is stored can be read and removed.
-            Err(error) if error.kind() != io::ErrorKind::StorageFull => return Err(failed(error)),
+            Err(error) if !is_full(&error) => return Err(failed(error)),
             _ => {}
         }
         room.free_pages = room.look(connection, log, 0)?;
@@ -173,9 +173,9 @@ impl DiskRoom {
             io::copy(&mut io::repeat(0).take(bytes), &mut &*file)?;
             file.sync_data()
         });
-        written.map_err(|cause| match cause.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreFault::Full,
-            _ => StoreFault::Failed(format!("{}: {cause}", self.folder.join(TRIAL).display())),
+        written.map_err(|cause| match is_full(&cause) {
+            true => StoreFault::Full,
+            false => StoreFault::Failed(format!("{}: {cause}", self.folder.join(TRIAL).display())),
         })
     }
 
@@ -339,6 +339,12 @@ impl StoreWrites {
         self.run("UPDATE meta SET value = value WHERE name = 'running'", [])?;
         self.commit()
     }
+}
+
+/// Whether there is no room, be it for this hub alone.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Whether a file has blocks for all its bytes.
