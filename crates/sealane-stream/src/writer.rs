@@ -364,7 +364,7 @@ impl StoreWriter {
         if fault.is_none() || !self.unsaved.is_empty() {
             return;
         }
-        self.keep_log_short(RECOVERED_BYTES);
+        self.keep_log_short(PROBE_BYTES);
         match self.writes.prove_room(&self.registry.log, RECOVERED_BYTES) {
             Ok(()) => self.clear_fault(),
             Err(fault) => {
