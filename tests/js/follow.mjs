@@ -8,12 +8,10 @@ const [file, origin, token, stream, count] = process.argv.slice(2);
 const MESSAGES_OF_A_SOURCE = 2;
 const brought = [];
 const offsets = [];
-const request = globalThis.fetch;
-const later = globalThis.setTimeout;
-globalThis.fetch = (path, init) => request(new URL(path, origin), init);
-globalThis.setTimeout = (work) => later(work, 1);
+const ask = (path, init) => fetch(new URL(path, origin), init);
+const soon = (work) => setTimeout(work, 1);
 
-globalThis.EventSource = class {
+class Source {
   #end = new AbortController();
 
   constructor(path) {
@@ -24,7 +22,7 @@ globalThis.EventSource = class {
   }
 
   async #read(url) {
-    const answer = await request(url, { signal: this.#end.signal });
+    const answer = await fetch(url, { signal: this.#end.signal });
     if (!answer.ok) throw answer.status;
     let [id, name, data, rest, seen] = ['', '', [], '', 0];
     for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
@@ -49,10 +47,11 @@ globalThis.EventSource = class {
   close() {
     this.#end.abort();
   }
-};
+}
 
-const follow = new Function(`${readFileSync(file, 'utf8')}; return follow;`)();
-follow(
+const names = ['fetch', 'EventSource', 'setTimeout'];
+const snippet = new Function(...names, `${readFileSync(file, 'utf8')}; return follow;`);
+snippet(ask, Source, soon)(
   stream,
   token,
   (message) => {
