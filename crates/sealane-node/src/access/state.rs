@@ -59,7 +59,7 @@ impl AskedToken {
     /// What a request asks for.
     pub(crate) fn read(request: &TokenRequest) -> Result<Self, Error> {
         let patterns = |all: &[String]| -> Result<Vec<Pattern>, Error> {
-            all.iter().map(|pattern| Ok(pattern.parse()?)).collect()
+            all.iter().map(|pattern| pattern.parse().map_err(Error::from)).collect()
         };
         let rights = TokenRights {
             read: patterns(&request.read)?,
