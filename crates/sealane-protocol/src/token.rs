@@ -197,7 +197,6 @@ mod tests {
             r#"{"admin":1}"#,
             r#"{"shares":{"keys":-1}}"#,
             r#"{"expiresAfterMs":"1d"}"#,
-            "[]",
         ] {
             assert!(matches!(read(wrong), Err(Error::InvalidParameter { .. })), "{wrong}");
         }

@@ -14,8 +14,8 @@ A node with tokens keeps a record of each removal, purge and change, and of each
 refusal. The token needs `observe`.";
 
 const BACKUP_HELP: &str = "\
-If a flag, a variable or a context names a hub of another machine, the hub sends the
-copy. The token in use then needs `admin`.";
+If a flag, a variable or a context names a hub of another machine, the hub
+sends the copy. The token in use then needs `admin`.";
 
 /// `sealane backup`.
 #[derive(Debug, Args)]

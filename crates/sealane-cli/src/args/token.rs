@@ -11,8 +11,8 @@ use super::HubArgs;
 use crate::times;
 
 const TOKEN_HELP: &str = "\
-If a flag, a variable or a context names a hub of another machine, the hub changes
-its own tokens. The token in use then needs `admin`.";
+If a flag, a variable or a context names a hub of another machine, the hub
+changes its own tokens. The token in use then needs `admin`.";
 
 /// `sealane token`.
 #[derive(Debug, Args)]
