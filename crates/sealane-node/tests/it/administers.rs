@@ -1,12 +1,10 @@
 //! A token with `admin` copies the node and changes its tokens over the wire; no other one does.
 
-use std::time::Duration;
-
 use sealane_node::access::{TokenFile, TokenRights, TokenSecret};
-use sealane_testing::PATIENCE;
+use sealane_testing::{PATIENCE, until_async};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http::{self, Reply};
 use crate::running::Running;
@@ -151,27 +149,25 @@ async fn one_backup_is_under_way_at_once_and_waits_for_its_client() {
         let one = json!({"to": "a", "envelope": {"text": text}});
         assert_eq!(ask(&hub, &secret(1), "POST", "/v1/enqueue", one).await.status, 200);
     }
-    // A client that takes little, and reads nothing of it.
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    let mut slow = socket.connect(hub.address()).await.unwrap();
-    let bearer = secret(2);
-    let head = "GET /v1/backup/streams.db HTTP/1.1\r\nhost: localhost\r\n";
-    let head = format!("{head}authorization: Bearer {bearer}\r\n\r\n");
-    slow.write_all(head.as_bytes()).await.unwrap();
-    let mut begun = [0; 15];
-    tokio::time::timeout(PATIENCE, slow.read_exact(&mut begun)).await.unwrap().unwrap();
-    assert_eq!(&begun, b"HTTP/1.1 200 OK");
+    let (slow, status) = begin(&hub).await;
+    assert_eq!(status, "HTTP/1.1 200");
     let refused = ask(&hub, &secret(2), "GET", "/v1/backup/streams.db", Value::Null).await;
     assert_eq!((refused.status, refused.error().as_str()), (429, "TooMany"));
     assert!(refused.text().contains("backups at once"), "{}", refused.text());
     // The client that goes leaves its turn.
     drop(slow);
-    let again = async {
-        while ask(&hub, &secret(2), "GET", "/v1/backup/streams.db", Value::Null).await.status != 200
-        {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, again).await.unwrap();
+    until_async("another backup begins", async || begin(&hub).await.1 == "HTTP/1.1 200").await;
+}
+
+/// A client that asks for a backup with room for little of it, and reads the first of the answer.
+async fn begin(hub: &Running) -> (TcpStream, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut client = socket.connect(hub.address()).await.unwrap();
+    let head = "GET /v1/backup/streams.db HTTP/1.1\r\nhost: localhost\r\n";
+    let head = format!("{head}authorization: Bearer {}\r\n\r\n", secret(2));
+    client.write_all(head.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    tokio::time::timeout(PATIENCE, client.read_exact(&mut first)).await.unwrap().unwrap();
+    (client, String::from_utf8_lossy(&first).into_owned())
 }
