@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(asked.shares.of(ShareKind::Keys), Some(7));
         for (wrong, named) in [
             ("{}", "grants no right"),
-            (r#"{"read":["a//b"]}"#, "a//b"),
+            (r#"{"read":["a//b"]}"#, "between its slashes"),
             (r#"{"observe":true,"shares":{"key":1}}"#, "is no share"),
             (r#"{"observe":true,"shares":{"keys":99999999}}"#, "integer from 0 to 1000000"),
             (r#"{"observe":true,"expiresAfterMs":18446744073709551615}"#, "beyond all calendars"),
