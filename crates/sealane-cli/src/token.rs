@@ -15,6 +15,7 @@ use crate::args::token::{TokenArgs as Args, TokenNew, TokenVerb};
 use crate::colour::warn;
 use crate::config::SettingsFile;
 use crate::folder::{self, NodeReach};
+use crate::terminal::harmless;
 use crate::{CliFailure, Terminal};
 
 /// Makes, lists and takes back tokens, in the data folder or through the hub in use.
@@ -140,12 +141,14 @@ fn list(all: &TokensList, terminal: &mut Terminal) -> Result<(), CliFailure> {
             terminal.record(fields(token))?;
             continue;
         }
-        terminal.line(format_args!("{}{}", token.name, until(token.expires_ms, token.valid)))?;
+        // A hub may say anything, and a terminal obeys some of it.
+        let (name, until) = (harmless(&token.name), until(token.expires_ms, token.valid));
+        terminal.line(format_args!("{name}{until}"))?;
         let TokenState { read, publish, manage, orders, .. } = token;
         let rights = [read, publish, manage, orders];
         for (right, patterns) in TokenRight::ALL.into_iter().zip(rights) {
             for pattern in patterns {
-                terminal.line(format_args!("  {:<9}{pattern}", right.name()))?;
+                terminal.line(format_args!("  {:<9}{}", right.name(), harmless(pattern)))?;
             }
         }
         for (name, _) in [("observe", token.observe), ("admin", token.admin)].iter().filter(|f| f.1)
@@ -154,6 +157,7 @@ fn list(all: &TokensList, terminal: &mut Terminal) -> Result<(), CliFailure> {
         }
         for TokenShare { kind, held, limit, chosen } in &token.shares {
             if *held > 0 || *chosen {
+                let kind = harmless(kind);
                 terminal.line(format_args!("  {:<9}{kind}: {held} of {limit}", "share"))?;
             }
         }
@@ -185,10 +189,14 @@ fn expires_ms(token: &AccessToken) -> Option<u64> {
     Some(since.as_millis() as u64)
 }
 
+/// The end of the year 9999: a hub may say any number, and no calendar shows more.
+const LAST_SHOWN_MS: u64 = 253_402_300_799_000;
+
 fn until(expires_ms: Option<u64>, is_valid: bool) -> String {
     let Some(expires_ms) = expires_ms else { return String::new() };
     let said = if is_valid { "until" } else { "expired" };
-    let expires = SystemTime::UNIX_EPOCH + Duration::from_millis(expires_ms);
+    let expires = Duration::from_millis(expires_ms.min(LAST_SHOWN_MS));
+    let expires = SystemTime::UNIX_EPOCH + expires;
     format!("  {said} {}", humantime::format_rfc3339_seconds(expires))
 }
 

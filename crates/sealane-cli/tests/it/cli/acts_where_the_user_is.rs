@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use sealane::Value;
+use sealane_testing::until;
 
 use crate::cli::{NodeProcess, json, sealane, text};
 
@@ -73,8 +74,8 @@ fn a_copy_and_a_token_are_of_the_hub_in_use_on_whatever_machine() {
     let by = |token: &str, args: &[&str]| {
         sealane(home.path()).env("SEALANE_TOKEN", token).args(args).output().unwrap()
     };
-    sealane_testing::until("the node has seen its tokens", || {
-        by("", &["token", "ls"]).status.code() == Some(4)
+    until("the node has seen its tokens", || {
+        run(home.path(), &["token", "ls"]).status.code() == Some(4)
     });
     let copy = home.path().join("copy").display().to_string();
     for args in [&["token", "ls"][..], &["token", "revoke", "root"], &["backup", &copy]] {
@@ -104,7 +105,8 @@ fn a_copy_and_a_token_are_of_the_hub_in_use_on_whatever_machine() {
     assert_eq!(by(&app, &["pub", "fleet/7", "again"]).status.code(), Some(4));
     // Nothing was made or read in the default folder.
     assert!(!default_folder(home.path()).join("tokens.toml").exists());
-    let away = by(&root, &["backup", &copy, "--server", "127.0.0.1:1"]);
+    let other = home.path().join("other").display().to_string();
+    let away = by(&root, &["backup", &other, "--server", "127.0.0.1:1"]);
     assert_eq!(away.status.code(), Some(3), "{away:?}");
     let restored = home.path().join("restored").display().to_string();
     assert!(run(home.path(), &["restore", &copy, "--data", &restored]).status.success());
