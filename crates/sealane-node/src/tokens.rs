@@ -56,8 +56,8 @@ pub(crate) async fn make(
     let headers = request.headers().clone();
     let result = async {
         pass.need_admin()?;
-        // Whoever makes the first token shuts all others out, so that it takes more than to reach
-        // the node: the right to its folder.
+        // The first token shuts all others out. To make it takes more than to reach the node: the
+        // right to its folder.
         if !pass.has_token() {
             let on = "a node without tokens".to_owned();
             return Err(HttpRefusal::Forbidden { right: "admin", on });
@@ -128,7 +128,7 @@ async fn change(
     })
 }
 
-/// What the audit is told of a token: its rights, and no secret.
+/// The rights of a token for the audit, and no secret.
 fn told(asked: &TokenRequest) -> String {
     let TokenRequest { read, publish, manage, orders, observe, admin, .. } = asked;
     let patterns = [("read", read), ("publish", publish), ("manage", manage), ("orders", orders)];

@@ -20,7 +20,7 @@ pub struct TokenState {
     /// Where it may publish.
     #[serde(default)]
     pub publish: Vec<String>,
-    /// What it may make, change and remove.
+    /// The streams that it may make, change and remove.
     #[serde(default)]
     pub manage: Vec<String>,
     /// The control streams on which it may give orders.
@@ -81,7 +81,7 @@ pub struct TokenRequest {
     pub read: Vec<String>,
     /// Where it may publish.
     pub publish: Vec<String>,
-    /// What it may make, change and remove.
+    /// The streams that it may make, change and remove.
     pub manage: Vec<String>,
     /// The control streams on which it may give orders.
     pub orders: Vec<String>,

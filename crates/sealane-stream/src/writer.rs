@@ -242,7 +242,7 @@ impl StoreWriter {
         let mut room = RoomPlan::default();
         let bytes: u64 = batch.iter().map(WriterCommand::bytes).sum();
         if bytes > 0 {
-            // What `memory` streams were answered for before is part of the same commit.
+            // Messages of `memory` streams that were answered for are part of the same commit.
             let unsaved = self.unsaved.iter().flat_map(|staged| &staged.blocks);
             let bytes = bytes + unsaved.map(|block| block.stored_bytes()).sum::<u64>();
             room.unstorable = self.unstorable(bytes);
@@ -359,8 +359,8 @@ impl StoreWriter {
     fn look_again(&mut self) {
         let fault = self.registry.fault.lock().clone();
         self.say(fault.as_ref());
-        // What `memory` streams were answered for has to be stored first, which the commit behind
-        // this look tries. Without the fault more would be answered for, until no commit holds it.
+        // Messages of `memory` streams that were answered for have to be stored first. The commit
+        // behind this look tries that. Without the fault more would be answered for, until no commit holds it.
         if fault.is_none() || !self.unsaved.is_empty() {
             return;
         }

@@ -769,7 +769,7 @@ export type TokenRequest = {
   admin: boolean;
   /** It ends after so many milliseconds; none: it does not. */
   expiresAfterMs?: number;
-  /** What it may make, change and remove. */
+  /** The streams that it may make, change and remove. */
   manage: string[];
   /** Whether it may see the node's figures and audit. */
   observe: boolean;
@@ -801,7 +801,7 @@ export type TokenState = {
   admin: boolean;
   /** When it ends, in Unix milliseconds; none: it does not. */
   expiresMs?: number;
-  /** What it may make, change and remove. */
+  /** The streams that it may make, change and remove. */
   manage: string[];
   /** Its name. */
   name: string;

@@ -56,7 +56,7 @@ pub(crate) struct AskedToken {
 }
 
 impl AskedToken {
-    /// What a request asks for.
+    /// The token that a request asks for.
     pub(crate) fn read(request: &TokenRequest) -> Result<Self, Error> {
         let patterns = |all: &[String]| -> Result<Vec<Pattern>, Error> {
             all.iter().map(|pattern| pattern.parse().map_err(Error::from)).collect()

@@ -61,7 +61,7 @@ pub(crate) struct DiskRoom {
 #[cfg(test)]
 #[derive(Default)]
 struct RoomTrouble {
-    /// What the next calls for blocks fail with.
+    /// The errors of the next calls for blocks.
     errors: std::collections::VecDeque<Errno>,
     /// As where blocks are being moved: the count of a file's blocks is too low.
     is_miscounted: bool,
