@@ -360,7 +360,8 @@ impl StoreWriter {
         let fault = self.registry.fault.lock().clone();
         self.say(fault.as_ref());
         // Messages of `memory` streams that were answered for have to be stored first. The commit
-        // behind this look tries that. Without the fault more would be answered for, until no commit holds it.
+        // behind this look tries that. Without the fault more would be answered for, until no
+        // commit holds it.
         if fault.is_none() || !self.unsaved.is_empty() {
             return;
         }
