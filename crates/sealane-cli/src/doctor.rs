@@ -20,7 +20,7 @@ use crate::limits::{MAX_NAMED_CONSUMERS, MIN_DOCTOR_COLUMNS};
 use crate::terminal::wrap;
 use crate::times::{count, show_bytes, show_duration};
 use crate::token::ORDERS_OPEN;
-use crate::{CliFailure, Terminal, consumer, stream, token};
+use crate::{CliFailure, Terminal, consumer, stream};
 
 /// Room below which a disk counts as nearly full.
 const LITTLE_ROOM_BYTES: u64 = 64 << 20;

@@ -201,7 +201,7 @@ fn until(expires_ms: Option<u64>, is_valid: bool) -> String {
 }
 
 /// How much of a kind an owner holds in a store.
-pub(crate) fn held_of(held: &[OwnedRows], owner: &str, kind: ShareKind) -> u64 {
+fn held_of(held: &[OwnedRows], owner: &str, kind: ShareKind) -> u64 {
     let found = held.iter().find(|rows| rows.owner == owner && rows.kind == kind);
     found.map_or(0, |rows| rows.count)
 }
