@@ -81,6 +81,8 @@ sealane_message::limits! {
     /// How long a client may take nothing of what it is sent, or send nothing on a WebSocket. Then
     /// its connection is closed.
     MAX_SILENCE_MS: u64 = 90_000, "milliseconds";
+    /// Backups over the wire that are under way at once. Each has a copy of the store beside it.
+    MAX_BACKUPS: usize = 1, "backups";
     /// Messages that one token may enqueue in a second, unless the node is started with another
     /// number. Beyond it enqueuing is refused with the time to wait.
     MAX_ENQUEUE_RATE: u64 = 100_000, "messages per second";

@@ -15,8 +15,9 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::error::unknown_field;
 use crate::{
-    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed,
-    NodeOverview, Purged, RetentionRule, StreamRules, StreamState, StreamsPage,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, MadeToken,
+    Malformed, NodeOverview, Purged, RetentionRule, RevokedToken, StreamRules, StreamState,
+    StreamsPage, TokensList,
 };
 
 /// Appends a value as one datum.
@@ -56,7 +57,10 @@ answers!(
     Cancelled,
     Purged,
     RetentionRule,
-    StreamRules
+    StreamRules,
+    TokensList,
+    MadeToken,
+    RevokedToken
 );
 
 /// Reads the body of a request. `expected` is the form that the sender of another one is shown.

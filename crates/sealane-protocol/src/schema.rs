@@ -4,6 +4,7 @@
 //! hand has written.
 
 mod typescript;
+mod unions;
 
 use std::borrow::Cow;
 
@@ -21,8 +22,8 @@ use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
     AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health,
-    NodeOverview, Purge, Purged, ReadStart, RetentionRule, RuleBounds, StreamChange, StreamRules,
-    StreamState, StreamsPage, WireError,
+    MadeToken, NodeOverview, Purge, Purged, ReadStart, RetentionRule, RevokedToken, RuleBounds,
+    StreamChange, StreamRules, StreamState, StreamsPage, TokenRequest, TokensList, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -329,6 +330,10 @@ fn definitions() -> Map<String, Value> {
         StreamRules,
         RuleBounds,
         RemovedRule<'_>,
+        TokensList,
+        TokenRequest,
+        MadeToken,
+        RevokedToken,
         Removed<'_>,
         Page,
         Health,

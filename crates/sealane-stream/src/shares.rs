@@ -151,11 +151,6 @@ impl ShareBook {
         tally
     }
 
-    /// The rules of retention that one maker may make.
-    pub(crate) fn rules_of_a_maker(&self) -> usize {
-        self.rules.lock().rules_of_a_maker()
-    }
-
     /// Has these rules hold from now on. What an owner has beyond them it keeps.
     pub(crate) fn set_rules(&self, rules: ShareRules) {
         // Both locks in the order of `of`: an owner that comes meanwhile has the new rules.
@@ -364,7 +359,7 @@ impl OwnerTally {
 }
 
 fn of<T>(all: &[T; KINDS], kind: ShareKind) -> &T {
-    let [streams, groups, delayed, keys, messages, sessions, consumers, in_flight] = all;
+    let [streams, groups, delayed, keys, messages, sessions, consumers, in_flight, rules] = all;
     match kind {
         ShareKind::Streams => streams,
         ShareKind::GroupStreams => groups,
@@ -374,6 +369,7 @@ fn of<T>(all: &[T; KINDS], kind: ShareKind) -> &T {
         ShareKind::Sessions => sessions,
         ShareKind::Consumers => consumers,
         ShareKind::InFlight => in_flight,
+        ShareKind::Rules => rules,
     }
 }
 

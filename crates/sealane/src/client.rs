@@ -233,6 +233,14 @@ impl Client {
         Ok(self.call(&ClientRequest::get("/health")).await?.date)
     }
 
+    pub(crate) async fn download<E: From<Error>>(
+        &self,
+        path: &str,
+        take: impl FnMut(Bytes) -> Result<(), E>,
+    ) -> Result<Option<u64>, E> {
+        self.pool.download(&ClientRequest::get(path), take).await
+    }
+
     pub(crate) fn codec(&self) -> Codec {
         self.codec
     }

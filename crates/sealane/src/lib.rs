@@ -58,6 +58,7 @@
 pub struct Readme;
 
 mod address;
+mod admin;
 mod backoff;
 mod client;
 pub mod documents;
@@ -107,7 +108,8 @@ pub use sealane_message::{DataType, Pattern, Retry, Topic, Value};
 pub use sealane_protocol::{
     Cancelled, ConnectionState, ConsumerInfo, ConsumerSettings, ConsumerState, DelayedMessage,
     DelayedPage, DelayedPlace, Health, HubLevel, Level, PendingMessage, Purged, Retention,
-    RetentionRule, StreamRules, StreamState, StreamsPage, WireError,
+    RetentionRule, StreamRules, StreamState, StreamsPage, TokenRequest, TokenShare, TokenState,
+    TokensList, WireError,
 };
 pub use sealane_seal::{Class, policy};
 pub use stream::{ConfigureStream, ListStreams, MessagePage};

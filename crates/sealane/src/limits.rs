@@ -28,6 +28,8 @@ sealane_message::limits! {
     MAX_ACKS_WAITING: usize = 256, "acknowledgements";
     /// An answer about documents. A longer one is not read.
     MAX_DOCUMENT_ANSWER_BYTES: u64 = 64 << 20, "bytes";
+    /// How long a client waits for the first byte of a backup. The hub makes the copy before that.
+    MAX_BACKUP_WAIT_MS: u64 = 3_600_000, "milliseconds";
     /// How long a client waits before its second attempt. Later waits double.
     MIN_RETRY_WAIT_MS: u64 = 50, "milliseconds";
     /// How long a client waits between two attempts.

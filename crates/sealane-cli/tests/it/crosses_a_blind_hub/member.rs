@@ -140,7 +140,7 @@ impl Hub {
         let data = tempfile::tempdir().unwrap();
         let all: Vec<Pattern> = ["**", "groups/*"].map(|text| text.parse().unwrap()).into();
         let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
-        let rights = TokenRights { read, publish, manage, orders, observe: false };
+        let rights = TokenRights { read, publish, manage, orders, ..TokenRights::default() };
         TokenFile::add(data.path(), "members", &token(), rights, None).unwrap();
         Hub { process: spawn(net, data.path()), data }
     }
