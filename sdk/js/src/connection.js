@@ -1,6 +1,6 @@
 // One WebSocket to the hub: opened, watched, and ended with a reason.
 
-import { failure, isMap, refusal } from "./errors.js";
+import { errors, failure, isMap, refusal, unreachable } from "./errors.js";
 import { now } from "./waits.js";
 
 /** How long a hub may take to open a connection and to send its first frame. */
@@ -56,13 +56,13 @@ export class Connection {
     socket.addEventListener("message", ({ data }) => this.#take(data));
     socket.addEventListener("close", ({ code, reason }) => {
       this.#closed?.();
-      this.end(failure("NotReachable", `the connection was closed: ${code} ${reason}`.trim()));
+      const message = `the connection was closed: ${code} ${reason}`.trim();
+      // A hub that stops says so by the reason alone.
+      this.end(errors[reason] ? refusal({ code: reason, message }) : failure("NotReachable", message));
     });
     // What a page is told of a failed connection is its close; `ws` also says why.
     socket.addEventListener("error", (event) => {
-      const cause = /** @type {{error?: Error, message?: string}} */ (event);
-      const why = cause.message || cause.error?.message || "the hub does not answer";
-      this.end(failure("NotReachable", why, "Is the hub running?", cause.error));
+      this.end(unreachable(/** @type {{error?: Error}} */ (event).error));
     });
     this.#timer = setTimeout(() => this.end(SILENT()), OPENING_MS);
   }

@@ -49,6 +49,7 @@ for (const code of words(PASSING)) define(code, "later");
 for (const code of words(RECONNECTING)) define(code, "reconnect");
 define("NotReachable", "reconnect");
 define("NoAnswer", "reconnect");
+define("Untrusted", "never");
 define("NotTheProtocol", "never");
 define("Ended", "never");
 define("NoReply", "later");
@@ -91,3 +92,20 @@ export const isMap = (value) =>
   value !== null &&
   !Array.isArray(value) &&
   !ArrayBuffer.isView(value);
+
+const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/;
+
+/**
+ * Why no connection could be made.
+ *
+ * @param {any} cause what the platform says
+ */
+export function unreachable(cause) {
+  const inner = cause?.cause ?? cause;
+  const why = inner?.message || "the hub does not answer";
+  if (UNTRUSTED.test(inner?.code)) {
+    const hint = "Give the hub's certificate, or its authority's, as `ca`.";
+    return failure("Untrusted", `the hub's certificate is not trusted: ${why}`, hint, cause);
+  }
+  return failure("NotReachable", why, "Is the hub running?", cause);
+}

@@ -1,6 +1,6 @@
 // Requests over HTTP: repeated while the hub is away or busy, within the client's patience.
 
-import { failure, refusal } from "./errors.js";
+import { failure, refusal, unreachable } from "./errors.js";
 import { Backoff, now, sleep } from "./waits.js";
 
 /** A request that gets no answer for so long is sent again. */
@@ -64,9 +64,7 @@ async function once(settings, { method, path, query = {}, body, headers, signal 
     bytes = await response.arrayBuffer();
   } catch (cause) {
     signal?.throwIfAborted();
-    const why = /** @type {Error} */ (cause);
-    const inner = /** @type {Error | undefined} */ (why.cause);
-    throw failure("NotReachable", inner?.message || why.message, "Is the hub running?", cause);
+    throw unreachable(cause);
   }
   return answer(settings, response, bytes);
 }

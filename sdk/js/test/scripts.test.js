@@ -1,5 +1,5 @@
 // The scripts of vectors/clients in Node.js.
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { Client, json } from "@sealane/client";
 import { cbor } from "@sealane/client/cbor";
 import { msgpack } from "@sealane/client/msgpack";
@@ -9,14 +9,18 @@ import { run } from "./lab/runner.js";
 
 const codecs = { json, msgpack, cbor };
 
-for (const [name, script] of await scripts("node")) {
-  test(`${name}: ${script.promise}`, async () => {
-    const hub = await Hub.begin(script.hub);
-    try {
-      const { address, ca, tokens } = hub;
-      await run(script, { Client, codecs, address, ca, token: tokens.all, lab: labOf(hub) });
-    } finally {
-      await hub.remove();
-    }
-  });
-}
+// Most of a script's time is waiting.
+const found = await scripts("node");
+describe("scripts of clients in Node.js", { concurrency: 4 }, () => {
+  for (const [name, script] of found) {
+    test(`${name}: ${script.promise}`, async () => {
+      const hub = await Hub.begin(script.hub);
+      try {
+        const { address, ca, tokens } = hub;
+        await run(script, { Client, codecs, address, ca, token: tokens.all, lab: labOf(hub) });
+      } finally {
+        await hub.remove();
+      }
+    });
+  }
+});

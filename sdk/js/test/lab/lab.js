@@ -43,7 +43,8 @@ export async function http(hub, { method, path, query, body, headers = {}, statu
   });
   if (reply.headers["content-type"] === "text/event-stream") {
     assert.equal(reply.statusCode, status);
-    return reply.destroy();
+    reply.destroy();
+    return undefined;
   }
   let text = "";
   for await (const part of reply) text += part;

@@ -18,9 +18,12 @@ export async function run(script, around) {
   const runner = new Runner(around);
   try {
     await runner.steps(script.steps);
-  } finally {
-    await within(END_MS, runner.end(), "the end");
+  } catch (error) {
+    // How it ends after a fault says nothing more.
+    within(END_MS, runner.end(), "the end").catch(() => {});
+    throw error;
   }
+  await within(END_MS, runner.end(), "the end");
 }
 
 /** @template T @param {number} ms @param {Promise<T>} promise @param {string} what */
@@ -72,9 +75,14 @@ class Taker {
   async take(ms = PATIENCE_MS) {
     if (this.#kept.length > 0) return this.#kept.shift();
     this.#next ??= this.#iterator.next();
-    const none = Symbol("none");
-    const result = await Promise.race([this.#next, pause(ms).then(() => none)]);
-    if (result === none) return NOTHING;
+    /** @type {any} */
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(() => resolve(NOTHING), ms);
+    });
+    const result = await Promise.race([this.#next, late]);
+    clearTimeout(timer);
+    if (result === NOTHING) return NOTHING;
     this.#next = undefined;
     check(!result.done, "the loop has ended");
     return result.value;
@@ -216,10 +224,10 @@ class Runner {
   }
 
   /** @param {Fields} fields */
-  client({ as, codec, ...options }) {
-    const { Client, codecs, address, ca, token } = this.#around;
-    const made = new Client(address, { ca, token, codec: codecs[codec ?? "json"], ...options });
-    // What a client has opened ends before it.
+  client({ as, codec = "json", ca: trusts = true, ...options }) {
+    const { Client, codecs, address, token, ...around } = this.#around;
+    const ca = trusts ? around.ca : undefined;
+    const made = new Client(address, { ca, token, codec: codecs[codec], ...options });
     this.#open.set(as, made);
   }
 
