@@ -43,7 +43,8 @@ const deliver = (offset, changes) => ({
  */
 async function fakeHub(says) {
   const http = createServer().listen(0, "127.0.0.1");
-  const sockets = new WebSocketServer({ server: http, handleProtocols: () => "json" });
+  const handleProtocols = (/** @type {Set<string>} */ [first]) => first;
+  const sockets = new WebSocketServer({ server: http, handleProtocols });
   await once(http, "listening");
   const { port } = /** @type {import("node:net").AddressInfo} */ (http.address());
   let connections = 0;
