@@ -6,9 +6,15 @@ import { readFile, readdir } from "node:fs/promises";
 
 const FOLDER = new URL("../../../../vectors/clients/", import.meta.url);
 
-/** The scripts that run in a runtime, as [name, script]. @param {string} runtime */
+/**
+ * The scripts that run in a runtime, as [name, script]; with SCRIPT those of that beginning.
+ *
+ * @param {string} runtime
+ */
 export async function scripts(runtime) {
-  const names = (await readdir(FOLDER)).filter((name) => name.endsWith(".json")).sort();
+  const { SCRIPT = "" } = process.env;
+  const isMeant = (/** @type {string} */ name) => name.endsWith(".json") && name.startsWith(SCRIPT);
+  const names = (await readdir(FOLDER)).filter(isMeant).sort();
   const all = names.map(async (name) => {
     const script = JSON.parse(await readFile(new URL(name, FOLDER), "utf8"));
     return /** @type {[string, any]} */ ([name.replace(".json", ""), script]);
