@@ -21,21 +21,22 @@ const AGAIN_MS = 1000;
 export async function ask(client, to, envelope, { timeoutMs = TIMEOUT_MS, signal }) {
   const [id, replyTo] = [crypto.randomUUID(), `${REPLIES}${crypto.randomUUID()}`];
   const request = { ...envelope, id, replyTo, deadlineMs: Date.now() + timeoutMs };
-  // It reads before it asks: no answer can come too early.
-  const answers = client.subscribe(replyTo, { from: "first", credit: 1 });
   const none = failure("NoReply", `no answer from ${to} within ${timeoutMs} ms`);
-  const over = new Promise((_, reject) => {
-    const timer = setTimeout(() => reject(none), timeoutMs);
-    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-    answers.ended = () => clearTimeout(timer);
-  });
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(none), timeoutMs);
+  const over = AbortSignal.any([timeout.signal, ...(signal ? [signal] : [])]);
+  // It reads before it asks: no answer can come too early.
+  const answers = client.subscribe(replyTo, { from: "first", credit: 1, signal: over });
+  const answer = first(answers, id);
+  const published = client.publish(to, request);
+  // Only one of them is waited for where the other fails.
+  for (const one of [answer, published]) one.catch(() => {});
   try {
-    signal?.throwIfAborted();
-    const answer = first(answers, id);
-    await Promise.race([client.publish(to, request), over]);
-    return await Promise.race([answer, over]);
+    // The loop ends when time is over, also while the request is not stored yet.
+    await Promise.race([published, answer]);
+    return await answer;
   } finally {
-    answers.ended();
+    clearTimeout(timer);
     await answers.close();
     // A hub that was asked in vain removes the stream itself, with `--reply-ttl`.
     client.remove(replyTo).catch(() => {});
