@@ -4,15 +4,16 @@
  * @typedef {object} Item
  * @property {string} to
  * @property {string | Uint8Array} envelope encoded when it was published
- * @property {number | undefined} delayMs
- * @property {{expect: number} | undefined} condition
+ * @property {import("../types/index.d.ts").PublishOptions | undefined} options
  * @property {number} n its number, from when it is sent
  * @property {(placed: any) => void} resolve
  * @property {(error: unknown) => void} reject
  */
 
 export class Backlog {
-  /** Those that have no number yet. @type {Item[]} */ #waiting = [];
+  /** Those that have no number yet, from `#at` on. @type {Item[]} */ #waiting = [];
+  /** To shift a long list costs its length. */
+  #at = 0;
   /** Those without an answer, by their numbers. @type {Map<number, Item>} */ #sent = new Map();
   /** Of those, what this connection has not sent yet. @type {Item[]} */ #again = [];
   /** Those that were refused because one before them was. @type {Item[]} */ #returned = [];
@@ -26,7 +27,11 @@ export class Backlog {
   }
 
   get isEmpty() {
-    return this.#waiting.length + this.#sent.size + this.#returned.length === 0;
+    return this.#left + this.#sent.size + this.#returned.length === 0;
+  }
+
+  get #left() {
+    return this.#waiting.length - this.#at;
   }
 
   /** Whether something has no answer yet. */
@@ -42,7 +47,7 @@ export class Backlog {
   /** Whether something may be sent. */
   get isReady() {
     if (this.#again.length > 0) return true;
-    return !this.#isHealing && this.next !== undefined && this.#waiting.length > 0;
+    return !this.#isHealing && this.next !== undefined && this.#left > 0;
   }
 
   /** The next one to be sent, with its number. */
@@ -50,8 +55,8 @@ export class Backlog {
     const again = this.#again.shift();
     if (again) return again;
     if (!this.isReady || this.next === undefined) return undefined;
-    const item = this.#waiting.shift();
-    if (!item) return undefined;
+    const item = this.#waiting[this.#at++];
+    if (this.#left === 0) [this.#waiting, this.#at] = [[], 0];
     item.n = this.next++;
     this.#sent.set(item.n, item);
     return item;
@@ -86,15 +91,17 @@ export class Backlog {
   heal() {
     if (!this.#isHealing || this.#sent.size > 0) return;
     this.#isHealing = false;
-    this.#waiting = this.#returned.sort((one, other) => one.n - other.n).concat(this.#waiting);
-    this.#returned = [];
+    const returned = this.#returned.sort((one, other) => one.n - other.n);
+    this.#waiting = returned.concat(this.#waiting.slice(this.#at));
+    [this.#returned, this.#at] = [[], 0];
   }
 
   /** All that is not answered, and nothing of it any more. */
   drain() {
-    const all = [...this.#sent.values(), ...this.#returned, ...this.#waiting];
+    const waiting = this.#waiting.slice(this.#at);
+    const all = [...this.#sent.values(), ...this.#returned, ...waiting];
     this.#sent.clear();
-    [this.#returned, this.#waiting, this.#again] = [[], [], []];
+    [this.#returned, this.#waiting, this.#again, this.#at] = [[], [], [], 0];
     this.#isHealing = false;
     return all;
   }

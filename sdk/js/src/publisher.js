@@ -11,6 +11,8 @@ const MAX_QUEUED = 8192;
 const MAX_QUEUED_BYTES = 8 << 20;
 /** Bytes at which a frame is full; with one item more it is within a hub's limit. */
 const FULL_FRAME_BYTES = 32 << 10;
+/** Messages that are worth a frame at once. */
+const FULL_FRAME = 256;
 /** An answer that does not come for so long is waited for on another connection. */
 const ANSWER_MS = 30_000;
 /** How long the hub may be busy before a message is offered again. */
@@ -40,7 +42,7 @@ export class Publisher {
   #credit = { messages: 0, bytes: 0 };
   /** @type {Connection | undefined} */ #connection;
   #stands = false;
-  #isFilling = false;
+  /** What has come since frames were filled last. */ #fresh = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #looking;
   /** Callers of `send` that wait for room, and of `flush`. @type {(() => void)[]} */ #rooms = [];
   /** @type {(() => void)[]} */ #flushes = [];
@@ -81,8 +83,8 @@ export class Publisher {
    * @param {string} to @param {Record<string, unknown>} envelope @param {PublishOptions} [options]
    * @returns {Promise<any>}
    */
-  async publish(to, envelope, options) {
-    return this.#queue(to, envelope, options);
+  publish(to, envelope, options) {
+    return new Promise((resolve, reject) => this.#queue(to, envelope, options, resolve, reject));
   }
 
   /**
@@ -90,11 +92,12 @@ export class Publisher {
    */
   async send(to, envelope, options) {
     while (this.#isFull && !this.hasEnded) await told(this.#rooms);
-    this.#check();
-    this.#queue(to, envelope, options).catch((error) => {
-      this.#failed ??= error;
-    });
+    this.#queue(to, envelope, options, ANSWERED, this.#note);
   }
+
+  #note = (/** @type {unknown} */ error) => {
+    this.#failed ??= error;
+  };
 
   async flush() {
     if (this.#count > 0) await told(this.#flushes);
@@ -151,40 +154,36 @@ export class Publisher {
   }
 
   /**
-   * @param {string} to @param {Record<string, unknown>} envelope @param {PublishOptions} [options]
-   * @returns {Promise<any>}
+   * @param {string} to @param {Record<string, unknown>} envelope
+   * @param {PublishOptions | undefined} options
+   * @param {(placed: any) => void} resolve @param {(error: unknown) => void} reject
    */
-  #queue(to, envelope, { delayMs, expect } = {}) {
-    return new Promise((resolve, reject) => {
-      this.#check();
-      const { codec } = this.#settings;
-      const encoded = codec.encode(envelope);
-      const condition = expect === undefined ? undefined : { expect };
-      const item = { to, envelope: encoded, delayMs, condition, n: 0, resolve, reject };
-      const backlog = this.#backlog(to);
-      backlog.push(item);
-      if (this.#count === 0) this.#since = now();
-      this.#count += 1;
-      this.#bytes += encoded.length;
-      this.#ready.add(backlog);
-      this.#schedule();
-    });
+  #queue(to, envelope, options, resolve, reject) {
+    this.#check();
+    const encoded = this.#settings.codec.encode(envelope);
+    const backlog = this.#backlog(to);
+    backlog.push({ to, envelope: encoded, options, n: 0, resolve, reject });
+    if (this.#count === 0) this.#since = now();
+    this.#count += 1;
+    this.#bytes += encoded.length;
+    this.#ready.add(backlog);
+    this.#schedule();
   }
 
-  /** Fills frames once the program has published all that it publishes now. */
+  /** Fills frames once the program has published all that it publishes now, or much. */
   #schedule() {
     this.#running ??= this.#run();
     this.#wake();
-    if (this.#isFilling || !this.#stands) return;
-    this.#isFilling = true;
-    queueMicrotask(() => {
-      this.#isFilling = false;
-      this.#fill();
-    });
+    if (!this.#stands) return;
+    this.#fresh += 1;
+    if (this.#fresh >= FULL_FRAME) return this.#fill();
+    // A loop that awaits each message goes on within one turn, so that a microtask is too early.
+    if (this.#fresh === 1) soon(() => this.#fill());
   }
 
   /** Sends what the hub has asked for. */
   #fill() {
+    this.#fresh = 0;
     if (!this.#stands || !this.#connection) return;
     this.#ask();
     const { codec } = this.#settings;
@@ -202,9 +201,7 @@ export class Publisher {
           this.#ready.delete(backlog);
           break;
         }
-        const { to, n, delayMs, condition } = item;
-        const head = { to, n, ...(delayMs && { delayMs }), ...(condition && { condition }) };
-        const encoded = codec.item(head, item.envelope);
+        const encoded = codec.item(headOf(item), item.envelope);
         const size = codec.size(encoded);
         this.#credit.messages -= 1;
         this.#credit.bytes -= size;
@@ -302,7 +299,7 @@ export class Publisher {
       if (!(credit >= 0) || !(bytes >= 0)) throw failure("NotTheProtocol", "a credit is no number");
       this.#credit.messages += credit;
       this.#credit.bytes += bytes;
-      this.#schedule();
+      this.#fill();
     }
   }
 
@@ -463,3 +460,16 @@ export class Publisher {
 
 /** Waits until it is told. @param {(() => void)[]} list */
 const told = (list) => new Promise((/** @type {(none?: any) => void} */ done) => list.push(done));
+
+/** Runs it when this turn of the program is over. @type {(run: () => void) => void} */
+const soon = globalThis.setImmediate ?? ((run) => setTimeout(run, 0));
+
+const ANSWERED = () => {};
+
+/** The fields of an item but for its envelope. @param {Item} item */
+function headOf({ to, n, options }) {
+  if (options === undefined) return { to, n };
+  const { delayMs, expect } = options;
+  const condition = expect === undefined ? undefined : { condition: { expect } };
+  return { to, n, ...(delayMs && { delayMs }), ...condition };
+}
