@@ -3,7 +3,7 @@
 //   node examples/agent.js 127.0.0.1:9087 tools/add
 //   sealane request tools/add '{"numbers":[2,3]}'
 //
-// Several agents of one topic share its requests. One that nobody waits for any more is passed over.
+// Several agents of one topic share its requests. A request is passed over when its time is over.
 import { Client } from "@sealane/client";
 
 const [address, topic] = process.argv.slice(2);

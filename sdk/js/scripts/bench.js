@@ -9,7 +9,13 @@ import { Hub } from "../test/lab/hub.js";
 
 const [messages = 100_000, rounds = 5] = process.argv.slice(2).map(Number);
 /** An envelope of about 100 bytes. */
-const BODY = { kind: "location", lat: 48.208176, lon: 16.373819, speed: 13.5, note: "x".repeat(20) };
+const BODY = {
+  kind: "location",
+  lat: 48.208176,
+  lon: 16.373819,
+  speed: 13.5,
+  note: "x".repeat(20),
+};
 const WINDOW = 1024;
 const BATCH = 256;
 const ITEMS = 64;
@@ -115,7 +121,8 @@ function summary(rates) {
 
 /**
  * @param {string} what
- * @param {(round: number) => Promise<void>} byHand @param {(round: number) => Promise<void>} byClient
+ * @param {(round: number) => Promise<void>} byHand
+ * @param {(round: number) => Promise<void>} byClient
  */
 async function compare(what, byHand, byClient) {
   /** @type {[number[], number[]]} */
@@ -128,7 +135,9 @@ async function compare(what, byHand, byClient) {
   }
   const [hand, ours] = rates.map(summary);
   const ratio = (ours.middle / hand.middle).toFixed(2);
-  console.log(`${what.padEnd(10)} by hand ${hand.text.padEnd(20)} client ${ours.text.padEnd(20)} ${ratio}`);
+  console.log(
+    `${what.padEnd(10)} by hand ${hand.text.padEnd(20)} client ${ours.text.padEnd(20)} ${ratio}`,
+  );
 }
 
 try {

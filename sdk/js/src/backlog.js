@@ -18,7 +18,7 @@ export class Backlog {
   /** Of those, what this connection has not sent yet. @type {Item[]} */ #again = [];
   /** Those that were refused because one before them was. @type {Item[]} */ #returned = [];
   #isHealing = false;
-  /** The number of the next message; none: the hub has to say it first. @type {number | undefined} */
+  /** The next message's number; none: the hub has to say it first. @type {number | undefined} */
   next;
 
   /** @param {number | undefined} next */

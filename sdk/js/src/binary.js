@@ -38,8 +38,7 @@ export function binary({ name, contentType, list, encode, decode }) {
     name,
     contentType,
     encode: encoded,
-    decode: (data) =>
-      decode(typeof data === "string" ? UTF8.encode(data) : new Uint8Array(data)),
+    decode: (data) => decode(typeof data === "string" ? UTF8.encode(data) : new Uint8Array(data)),
     item(head, envelope) {
       const map = encoded(head);
       map[0] += 1;

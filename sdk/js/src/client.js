@@ -14,7 +14,7 @@ const PATIENCE_MS = 30_000;
 /**
  * @typedef {object} Platform
  * @property {(address: URL, init: RequestInit, settings: Settings) => Promise<Response>} fetch
- * @property {(address: string, protocols: string[], settings: Settings) => Promise<WebSocket>} socket
+ * @property {(address: string, protocols: string[], of: Settings) => Promise<WebSocket>} socket
  * @property {(socket: WebSocket) => void} drop ends a socket whose other side does not answer
  */
 

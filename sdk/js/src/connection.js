@@ -58,7 +58,9 @@ export class Connection {
       this.#closed?.();
       const message = `the connection was closed: ${code} ${reason}`.trim();
       // A hub that stops says so by the reason alone.
-      this.end(errors[reason] ? refusal({ code: reason, message }) : failure("NotReachable", message));
+      this.end(
+        errors[reason] ? refusal({ code: reason, message }) : failure("NotReachable", message),
+      );
     });
     // What a page is told of a failed connection is its close; `ws` also says why.
     socket.addEventListener("error", (event) => {

@@ -22,7 +22,9 @@ async function socket(address, protocols, { ca }) {
   if (ca === undefined && globalThis.WebSocket) return new WebSocket(address, protocols);
   const Socket = await packageWs();
   const options = { ca, perMessageDeflate: false, maxPayload: 64 << 20 };
-  return /** @type {WebSocket} */ (/** @type {unknown} */ (new Socket(address, protocols, options)));
+  return /** @type {WebSocket} */ (
+    /** @type {unknown} */ (new Socket(address, protocols, options))
+  );
 }
 
 /**

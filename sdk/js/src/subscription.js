@@ -24,7 +24,8 @@ const OLD_FEATURES = ["batch", "nack-delay", "seek", "sealed"];
 /** @typedef {import("../types/index.d.ts").SubscribeOptions} Options */
 /** @typedef {import("../types/index.d.ts").SubscriptionEvent} Event */
 /** @typedef {import("./errors.js").SealaneError} SealaneError */
-/** @typedef {{resolve(result: IteratorResult<Message>): void, reject(error: unknown): void}} Waiter */
+/** @typedef {IteratorResult<Message>} Result */
+/** @typedef {{resolve(result: Result): void, reject(error: unknown): void}} Waiter */
 
 export class Subscription {
   #settings;
@@ -195,12 +196,7 @@ export class Subscription {
       return await new Promise((/** @type {(error: SealaneError) => void} */ ended, failed) => {
         const handlers = { ended, frame: (/** @type {{}} */ frame) => this.#take(frame) };
         this.#interrupt = () => ended(failure("Ended", "the subscription was closed"));
-        const opening = Connection.open(
-          this.#settings,
-          "/v1/subscribe",
-          this.#query(),
-          handlers,
-        );
+        const opening = Connection.open(this.#settings, "/v1/subscribe", this.#query(), handlers);
         opening.then((made) => {
           if (signal.aborted) return made.close();
           connection = this.#connection = made;

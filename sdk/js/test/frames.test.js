@@ -52,7 +52,9 @@ async function fakeHub(says) {
     connections += 1;
     const query = new URL(url ?? "", "http://hub").searchParams;
     const say = (/** @type {any} */ frame) =>
-      socket.send(typeof frame === "string" || Buffer.isBuffer(frame) ? frame : JSON.stringify(frame));
+      socket.send(
+        typeof frame === "string" || Buffer.isBuffer(frame) ? frame : JSON.stringify(frame),
+      );
     says(null, say, query);
     socket.on("message", (data) => says(JSON.parse(String(data)), say, query));
   });
@@ -71,7 +73,11 @@ async function fakeHub(says) {
   };
 }
 
-/** A hub that says `first` at once and `rest` at the first credit. @param {any} first @param {any[]} rest */
+/**
+ * A hub that says `first` at once and `rest` at the first credit.
+ *
+ * @param {any} first @param {any[]} rest
+ */
 const saying = (first, rest) => {
   /** @type {Parameters<typeof fakeHub>[0]} */
   const says = (frame, say) => {
@@ -81,7 +87,11 @@ const saying = (first, rest) => {
   return fakeHub(says);
 };
 
-/** @type {[string, string, any, any[], number][]} what, topic, first frame, others, messages before */
+/**
+ * Each: what, topic, first frame, others, messages before.
+ *
+ * @type {[string, string, any, any[], number][]}
+ */
 const LIES = [
   ["a frame that is cut", "a", SUBSCRIBED, [deliver(0), '{"deliver":{"id"'], 1],
   ["a frame that is empty", "a", SUBSCRIBED, [""], 0],
@@ -150,7 +160,10 @@ describe("subscriptions", { concurrency: 8 }, () => {
     const error = { code: "Tired", message: "the hub is tired", hint: "Sleep.", ref: "SL-HUB-99" };
     const hub = await saying({ error }, []);
     const client = new Client(hub.address);
-    const end = await client.subscribe("a", { from: "first" }).next().catch((told) => told);
+    const end = await client
+      .subscribe("a", { from: "first" })
+      .next()
+      .catch((told) => told);
     assert.ok(end instanceof SealaneError);
     const { code, message, hint, ref } = end;
     assert.deepEqual({ code, message, hint, ref }, error);
@@ -169,7 +182,8 @@ describe("subscriptions", { concurrency: 8 }, () => {
     const next = subscription.next();
     for (const socket of hub.sockets) socket.terminate();
     await until(() => hub.connections === 2, "another connection");
-    for (const socket of hub.sockets) socket.once("message", () => setTimeout(() => socket.send(JSON.stringify(one(2))), 50));
+    for (const socket of hub.sockets)
+      socket.once("message", () => setTimeout(() => socket.send(JSON.stringify(one(2))), 50));
     assert.equal((await next).value.offset, 2);
     await client.close();
     await hub.close();
@@ -178,7 +192,9 @@ describe("subscriptions", { concurrency: 8 }, () => {
   test("a hub that answers in another codec is named", async () => {
     const hub = await saying(SUBSCRIBED, []);
     const client = new Client(hub.address, { codec: msgpack });
-    await assert.rejects(client.subscribe("a", { from: "first" }).next(), { code: "NotTheProtocol" });
+    await assert.rejects(client.subscribe("a", { from: "first" }).next(), {
+      code: "NotTheProtocol",
+    });
     await client.close();
     await hub.close();
   });
@@ -244,7 +260,7 @@ describe("publishing", { concurrency: 8 }, () => {
     let got = 0;
     const hub = await fakeHub((frame, say, query) => {
       if (frame?.publish) got += frame.publish.length;
-      else say({ ...SESSION, session: query.get("session") }), say({ credit: 3, bytes: 4096 });
+      else (say({ ...SESSION, session: query.get("session") }), say({ credit: 3, bytes: 4096 }));
     });
     const client = new Client(hub.address, { patienceMs: 100 });
     const all = Array.from({ length: 20 }, () => client.publish("a", {}).catch(() => {}));
@@ -261,17 +277,23 @@ describe("publishing", { concurrency: 8 }, () => {
     const seen = [];
     const hub = await fakeHub((frame, say, query) => {
       const session = query.get("session");
-      if (!frame) return say({ ...SESSION, session }), say(CREDIT);
+      if (!frame) return (say({ ...SESSION, session }), say(CREDIT));
       for (const item of frame.publish) {
         seen.push([session, item.n, item.envelope.v]);
-        if (seen.length > 3) say({ published: { n: item.n, stream: "a", offset: item.n, generation: 1, level: "disk" } });
+        if (seen.length > 3)
+          say({
+            published: { n: item.n, stream: "a", offset: item.n, generation: 1, level: "disk" },
+          });
       }
       if (seen.length === 3) for (const socket of hub.sockets) socket.terminate();
     });
     const client = new Client(hub.address);
     await Promise.all(["x", "y", "z"].map((v) => client.publish("a", { v })));
     assert.deepEqual(seen.slice(0, 3), seen.slice(3));
-    assert.deepEqual(seen.map(([, n]) => n), [1, 2, 3, 1, 2, 3]);
+    assert.deepEqual(
+      seen.map(([, n]) => n),
+      [1, 2, 3, 1, 2, 3],
+    );
     await client.close();
     await hub.close();
   });

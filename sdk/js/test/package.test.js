@@ -18,7 +18,9 @@ const run = promisify(execFile);
 before(async () => {
   hub = await Hub.begin();
   folder = await mkdtemp(join(tmpdir(), "sealane-package-"));
-  const { stdout } = await run("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: ROOT });
+  const { stdout } = await run("npm", ["pack", "--silent", "--pack-destination", folder], {
+    cwd: ROOT,
+  });
   await writeFile(join(folder, "package.json"), '{ "name": "empty", "private": true }');
   const modules = join(folder, "node_modules");
   const here = join(modules, "@sealane", "client");
@@ -116,7 +118,9 @@ test("the classes of errors are those of the specification", async () => {
 });
 
 test("it holds what it names and nothing else", async () => {
-  const { files, exports: entries } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
+  const { files, exports: entries } = JSON.parse(
+    await readFile(join(ROOT, "package.json"), "utf8"),
+  );
   assert.deepEqual(files, ["src", "types", "LICENSE-MIT", "LICENSE-APACHE"]);
   for (const entry of Object.values(entries)) {
     for (const path of typeof entry === "string" ? [entry] : Object.values(entry)) {

@@ -141,8 +141,9 @@ export type SubscriptionEvent =
 /** These offsets, both included, will not come. */
 export type GapEvent = { type: "gap"; stream: string; from: number; to: number; reason: string };
 
-export interface Subscription<E extends Envelope = Envelope>
-  extends AsyncIterableIterator<Message<E>> {
+export interface Subscription<E extends Envelope = Envelope> extends AsyncIterableIterator<
+  Message<E>
+> {
   /** Ends the loop, after the hub has what was acknowledged. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;

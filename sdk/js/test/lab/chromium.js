@@ -33,14 +33,20 @@ export class Browser {
 
   static async launch() {
     const executablePath = process.env.CHROMIUM ?? BROWSERS.find((path) => existsSync(path));
-    assert.ok(executablePath, "there is no Chromium; run `cargo xtask needs` as root, or set CHROMIUM");
+    assert.ok(
+      executablePath,
+      "there is no Chromium; run `cargo xtask needs` as root, or set CHROMIUM",
+    );
     const server = createServer(serve).listen(0, "localhost");
     await new Promise((resolve) => server.once("listening", resolve));
     const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
     return new Browser(browser, server);
   }
 
-  /** @param {import("playwright-core").Browser} browser @param {import("node:http").Server} server */
+  /**
+   * @param {import("playwright-core").Browser} browser
+   * @param {import("node:http").Server} server
+   */
   constructor(browser, server) {
     this.#browser = browser;
     this.#server = server;

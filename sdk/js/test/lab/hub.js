@@ -72,7 +72,12 @@ export class Hub {
   }
 
   async start() {
-    const files = ["--tls-cert", join(this.#folder, "cert.pem"), "--tls-key", join(this.#folder, "key.pem")];
+    const files = [
+      "--tls-cert",
+      join(this.#folder, "cert.pem"),
+      "--tls-key",
+      join(this.#folder, "key.pem"),
+    ];
     const flags = ["up", "--data", this.#data, "--listen", this.#listen, ...this.#flags];
     if (this.#isTls) flags.push(...files);
     const child = spawn(PROGRAM, flags, { stdio: ["ignore", "pipe", "pipe"] });
@@ -122,7 +127,14 @@ export class Hub {
       patterns.flatMap((/** @type {string} */ pattern) => [`--${right}`, pattern]),
     );
     if (observe) flags.push("--observe");
-    const { stdout } = await sealane(PROGRAM, ["token", "new", name, "--data", this.#data, ...flags]);
+    const { stdout } = await sealane(PROGRAM, [
+      "token",
+      "new",
+      name,
+      "--data",
+      this.#data,
+      ...flags,
+    ]);
     const [text] = stdout.match(/sealane_[\w-]{43}/) ?? [];
     assert.ok(text, `no token: ${stdout}`);
     this.tokens[name] = text;
@@ -142,11 +154,15 @@ export class Hub {
 
   async #certificates() {
     // Of two that sign themselves under one name, OpenSSL finds the first alone.
-    for (const [name, host] of [["first", "127.0.0.1"], ["second", "localhost"]]) {
+    for (const [name, host] of [
+      ["first", "127.0.0.1"],
+      ["second", "localhost"],
+    ]) {
       const folder = join(this.#folder, name);
       await sealane(PROGRAM, ["cert", "self-signed", host, "127.0.0.1", "--to", folder]);
     }
-    const read = (/** @type {string} */ name) => readFile(join(this.#folder, name, "cert.pem"), "utf8");
+    const read = (/** @type {string} */ name) =>
+      readFile(join(this.#folder, name, "cert.pem"), "utf8");
     this.ca = (await Promise.all(["first", "second"].map(read))).join("");
     await mkdir(this.#data, { recursive: true });
     await this.#install("first");

@@ -40,7 +40,11 @@ async function within(ms, promise, what) {
   }
 }
 
-/** Whether a value is as expected, by parts. @param {any} is @param {any} value @returns {boolean} */
+/**
+ * Whether a value is as expected, by parts.
+ *
+ * @param {any} is @param {any} value @returns {boolean}
+ */
 function matches(is, value) {
   if (is === "$any") return value !== undefined;
   if (typeof is !== "object" || is === null) return is === value;
@@ -63,7 +67,8 @@ class Taker {
   /** The numbers taken last. @type {any[]} */ last = [];
   /** The next number of each topic. @type {Map<string, number>} */ next = new Map();
   /** Numbers taken, by topic. @type {Map<string, Set<number>>} */ seen = new Map();
-  /** All messages taken, the newest of each number. @type {Map<number, any>} */ messages = new Map();
+  /** All messages taken, the newest of each number. @type {Map<number, any>} */ messages =
+    new Map();
 
   /** @param {(onEvent: (event: Fields) => void) => any} subscribe */
   constructor(subscribe) {
@@ -118,7 +123,8 @@ class Runner {
   /** What is open, by its name. @type {Map<string, any>} */ #open = new Map();
   /** @type {Map<string, Taker>} */ #takers = new Map();
   /** @type {Map<string, Promise<any>>} */ #background = new Map();
-  /** The next number to be published, by topic. @type {Map<string, number>} */ #published = new Map();
+  /** The next number to be published, by topic. @type {Map<string, number>} */ #published =
+    new Map();
 
   /** @param {Fields} around */
   constructor(around) {
@@ -180,7 +186,10 @@ class Runner {
   /** With what was saved in the place of its name. @param {any} value @returns {any} */
   #filled(value) {
     if (typeof value === "string" && value.startsWith("$") && value !== "$any") {
-      const found = value.slice(1).split(".").reduce((at, name) => at?.[name], this.#saved);
+      const found = value
+        .slice(1)
+        .split(".")
+        .reduce((at, name) => at?.[name], this.#saved);
       check(found !== undefined, `nothing is saved as ${value}`);
       return found;
     }
@@ -286,7 +295,8 @@ class Runner {
     const one = async () => {
       const message = await taker.take();
       check(message !== NOTHING, "no message comes");
-      if (attempt !== undefined) check(message.attempt === attempt, "the attempt is", message.attempt);
+      if (attempt !== undefined)
+        check(message.attempt === attempt, "the attempt is", message.attempt);
       taker.note(message);
       if (ack) message.ack();
       return message;
@@ -307,7 +317,15 @@ class Runner {
       taker.next.set(stream, next + 1);
     }
     const got = taker.last.map(({ envelope }) => envelope.n).sort((a, b) => a - b);
-    if (set) check(matches([...set].sort((a, b) => a - b), got), "they are", got);
+    if (set)
+      check(
+        matches(
+          [...set].sort((a, b) => a - b),
+          got,
+        ),
+        "they are",
+        got,
+      );
   }
 
   /** @param {Fields} fields */
@@ -367,7 +385,8 @@ class Runner {
   /** @param {Fields} fields */
   async streams({ pattern, by, names, ...options }) {
     const got = [];
-    for await (const { stream } of this.#client(by).streams({ pattern, ...options })) got.push(stream);
+    for await (const { stream } of this.#client(by).streams({ pattern, ...options }))
+      got.push(stream);
     check(matches(names, got), "they are", got);
   }
 
@@ -380,7 +399,10 @@ class Runner {
 
   /** @param {Fields} fields */
   reply({ as, to, by, answer, ...options }) {
-    this.#open.set(as, this.#client(by).reply(to, () => answer, options));
+    this.#open.set(
+      as,
+      this.#client(by).reply(to, () => answer, options),
+    );
   }
 
   /** @param {Fields} fields */
