@@ -146,6 +146,15 @@ describe("subscriptions", { concurrency: 8 }, () => {
     });
   }
 
+  test("a stream that was not asked for ends the loop of a consumer", async () => {
+    const hub = await saying(SUBSCRIBED, [deliver(0, { stream: "b" })]);
+    const client = new Client(hub.address);
+    const subscription = client.subscribe("a", { consumer: "w" });
+    await assert.rejects(subscription.next(), { code: "NotTheProtocol" });
+    await client.close();
+    await hub.close();
+  });
+
   test("frames of a newer hub are passed over", async () => {
     const newer = [{ status: "moved" }, { weather: "fine" }, { batch: [{ weather: "fine" }] }];
     const hub = await saying(SUBSCRIBED, [...newer, deliver(0, { colour: "red" })]);
