@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &[String]) -> XtaskResult {
         })
     });
     steps.step("bench-guard", bench_guard::of_built);
-    steps.optional("typescript", || typescript(options.lab));
+    steps.optional("javascript", || javascript(options.lab));
     steps.optional("python", || python(options.lab));
     steps.optional("fuzz", || match options.no_fuzz {
         true => Ok(StepResult::Skipped("switched off")),
@@ -102,15 +102,16 @@ fn lacks(lack: String, lab: bool, told: &'static str) -> XtaskResult<StepResult>
     if lab { Err(lack) } else { Ok(StepResult::Skipped(told)) }
 }
 
-fn typescript(lab: bool) -> XtaskResult<StepResult> {
-    const FOLDER: &str = "sdk/typescript";
-    if !needs::exists("sdk/typescript/package.json") {
-        return Ok(StepResult::Skipped("there is no sdk/typescript"));
-    }
+/// The client for JavaScript: its types, the scripts of `vectors/clients`, its package and pages.
+fn javascript(lab: bool) -> XtaskResult<StepResult> {
+    const FOLDER: &str = "sdk/js";
     if let Err(lack) = needs::install(&["node", FOLDER]) {
         return lacks(lack, lab, "NOT RUN: Node.js or its packages are missing");
     }
-    process::run(process::program("npm").args(["test", "--prefix", FOLDER]))?;
+    let mut test = process::program("npm");
+    // The tests of the command line have built it.
+    test.env("SEALANE_BIN", process::target().join("debug/sealane"));
+    process::run(test.args(["test", "--prefix", FOLDER]))?;
     Ok(StepResult::Passed)
 }
 
