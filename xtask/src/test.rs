@@ -115,16 +115,20 @@ fn javascript(lab: bool) -> XtaskResult<StepResult> {
     Ok(StepResult::Passed)
 }
 
-/// The readers that were written from the specification alone, and the judgements of our scripts.
+/// The client of Python, the readers that were written from the specification alone, and the
+/// judgements of our scripts.
 fn python(lab: bool) -> XtaskResult<StepResult> {
     let mut install = process::program(needs::python());
-    install.args(["-m", "pip", "install", "--quiet", "--editable", "sdk/python[vault]"]);
+    let package = "sdk/python[vault,msgpack,cbor]";
+    install.args(["-m", "pip", "install", "--quiet", "--editable", package]);
     if let Err(lack) = needs::install(&["python"]).and_then(|()| process::run(&mut install)) {
         return lacks(lack, lab, "NOT RUN: Python or its packages are missing");
     }
     for folder in ["sdk/python/tests", "tests/python"] {
-        let arguments = ["-m", "unittest", "discover", "--start-directory", folder];
-        process::run(process::program(needs::python()).args(arguments))?;
+        // A coroutine that nobody awaits is an error of the client's.
+        let mut tests = process::program(needs::python());
+        tests.args(["-W", "error", "-m", "unittest", "discover", "--start-directory", folder]);
+        process::run(&mut tests)?;
     }
     Ok(StepResult::Passed)
 }

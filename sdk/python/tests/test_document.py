@@ -2,7 +2,7 @@
 
 import unittest
 
-import sealane
+from sealane import formats as sealane
 from vectors import cases, refusal
 
 

@@ -2,8 +2,8 @@
 
 import unittest
 
-import sealane
-from sealane import exchange
+from sealane import formats as sealane
+from sealane.formats import exchange
 from vectors import cases, refusal
 
 CASES = cases("document/exchange.json")

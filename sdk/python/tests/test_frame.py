@@ -2,7 +2,7 @@
 
 import unittest
 
-import sealane
+from sealane import formats as sealane
 from test_seal import place, terms
 from vectors import cases, refusal
 

@@ -3,8 +3,8 @@
 import struct
 import unittest
 
-import sealane
-from sealane.live import MAX_TRIALS
+from sealane import formats as sealane
+from sealane.formats.live import MAX_TRIALS
 from seal_writer import Message, announcement
 from test_stored import handed, keys, term
 from vectors import refusal

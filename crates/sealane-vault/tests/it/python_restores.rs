@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use crate::shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
 use sealane_vault::{ChunkCompression, PutOptions, SlotSecret, Vault};
 
-/// `python -m sealane`.
+/// `python -m sealane.formats`.
 fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let program = root.join("target/venv/bin/python");
@@ -16,7 +16,7 @@ fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.env("PYTHONPATH", root.join("sdk/python")).env("PYTHONUTF8", "1");
     command.env_remove("SEALANE_RECOVERY_CODE").env(secret.0, secret.1);
-    command.args(["-m", "sealane"]).current_dir(place.folder.path()).args(arguments);
+    command.args(["-m", "sealane.formats"]).current_dir(place.folder.path()).args(arguments);
     command.output().unwrap()
 }
 

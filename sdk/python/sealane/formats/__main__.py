@@ -1,7 +1,7 @@
 """Reads vaults on the command line.
 
-    python -m sealane FOLDER list
-    python -m sealane FOLDER restore TARGET
+    python -m sealane.formats FOLDER list
+    python -m sealane.formats FOLDER restore TARGET
 
 `FOLDER` holds the objects; those of a bucket are copied there first. The secret is asked for, or
 comes from the environment: SEALANE_PASSPHRASE or SEALANE_RECOVERY_CODE. `--from-packs` needs no
@@ -23,7 +23,7 @@ KINDS = (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, s
 
 def main() -> int:
     """Runs it; 0 if all was well, 1 if something was refused, 2 if nothing could be read."""
-    parser = argparse.ArgumentParser(prog="python -m sealane", description="Reads a vault.")
+    parser = argparse.ArgumentParser(prog="python -m sealane.formats", description="Reads a vault.")
     parser.add_argument("folder")
     parser.add_argument("--snapshot", type=int, help="its number; else the newest")
     parser.add_argument("--from-packs", action="store_true", help="use no snapshot")
