@@ -47,7 +47,8 @@ use succession::{OwnerSuccession, VaultTrust, first_owner, mend_rotations, owner
 pub(crate) use sync::hash_of;
 pub(crate) use trust::slots;
 use unlock::{VaultAdmission, admit, gone, unlock};
-pub(crate) use unread::{LedgerLink, SnapshotLedger};
+pub(crate) use ledger::SnapshotChain;
+pub(crate) use unread::{GIVEN_UP, LedgerLink, SnapshotLedger};
 
 /// How to open a vault.
 #[derive(Debug, Clone, Default)]

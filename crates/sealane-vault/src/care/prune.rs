@@ -12,12 +12,10 @@ use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
-use crate::format::snapshot::snapshot_key;
 use crate::get::{ChunkReader, roots};
 use crate::limits::{MAX_INDEX_BYTES, MAX_MARK_BYTES, PRUNE_GRACE_HOURS};
-use crate::listing::listing_key;
 use crate::put::{IdHash, SkippedItem, now_ns, repack};
-use crate::vault::{ChainHead, LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
+use crate::vault::{Snapshot, SnapshotLedger, Vault, hash_of};
 use crate::wire::{VaultFieldReader, hex};
 
 /// How to prune.
@@ -209,50 +207,6 @@ impl Vault {
             paths,
             tags: by.tags.then(|| snapshot.tags.clone()),
         })
-    }
-
-    /// Names the removed in the chain first, and removes them then. Gives the link that names them.
-    fn remove_snapshots(
-        &self,
-        ledger: &SnapshotLedger,
-        keep: &HashSet<u64>,
-    ) -> Result<Option<ChainHead>, Error> {
-        let newest = ledger.snapshots().last().map_or(0, |snapshot| snapshot.number);
-        let goes = |link: &&LedgerLink| match &link.snapshot {
-            _ if link.is_handover => false,
-            Some(_) => !keep.contains(&link.number),
-            // An older prune, or what nobody can read.
-            None => link.number <= newest,
-        };
-        let gone: Vec<&LedgerLink> = ledger.links.iter().filter(goes).collect();
-        let mut named = gone.iter().map(|link| (link.number, link.hash)).collect::<Vec<_>>();
-        // Behind the next number a name would only keep the chain from going on.
-        let next = self.next_number()?;
-        let (lost, beyond): (Vec<_>, Vec<_>) =
-            ledger.lost.iter().chain(&ledger.chain.ended).partition(|(number, _)| *number < next);
-        named.extend(lost);
-        let keys = named.iter().chain(beyond).map(|(number, _)| snapshot_key(*number));
-        let keys: Vec<String> = keys.collect();
-        // A lost link in whose place a whole one stands is named, and nothing goes with it.
-        named.extend(&ledger.replaced);
-        if named.is_empty() && keys.is_empty() {
-            return Ok(None);
-        }
-        // The prunes before it are named again by the one that is being written.
-        let mut removed = ledger.chain.removed.clone();
-        let before: HashSet<u64> = removed.iter().map(|(number, _)| *number).collect();
-        removed.extend(named.iter().filter(|(number, _)| !before.contains(number)));
-        let own = self.append(&self.remark(), removed)?;
-        let listing = |snapshot: &Snapshot| snapshot.body.listing;
-        let gone = gone.iter().filter_map(|link| link.snapshot.as_ref());
-        let mut listings: HashSet<ObjectHash> = gone.filter_map(listing).collect();
-        let staying = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
-        for hash in staying.filter_map(listing) {
-            listings.remove(&hash);
-        }
-        keys.iter().try_for_each(|key| self.store().delete(key))?;
-        listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))?;
-        Ok(Some(own))
     }
 
     pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
