@@ -17,7 +17,7 @@ use crate::format::snapshot::{
 };
 use crate::keys::{KeySlot, NewSecret, slot_key};
 use crate::put::{ChunkSealer, now_ns};
-use crate::vault::Vault;
+use crate::vault::VaultPlace;
 use crate::wire::from_hex;
 use crate::{Error, SnapshotCounts};
 
@@ -78,7 +78,7 @@ fn chunk_kind(kind: u8) -> ChunkKind {
 }
 
 /// The id that a key of the vault, a writer's too, gives a content.
-pub fn id(vault: &Vault, kind: u8, plain: &[u8]) -> ChunkId {
+pub fn id(vault: &VaultPlace, kind: u8, plain: &[u8]) -> ChunkId {
     vault.naming().id(chunk_kind(kind), plain)
 }
 
@@ -100,7 +100,7 @@ pub fn list_of(pieces: &[FilePiece]) -> Vec<u8> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_pack(vault: &Vault, lies: &[HostileChunk]) -> Result<u64, Error> {
+pub fn plant_pack(vault: &VaultPlace, lies: &[HostileChunk]) -> Result<u64, Error> {
     let header = ObjectHeader { kind: ObjectKind::Pack, ..vault.header() }.write();
     let mut sealer = ChunkSealer::new(vault.naming(), vault.sealing());
     let mut out = header.clone();
@@ -125,7 +125,7 @@ pub fn plant_pack(vault: &Vault, lies: &[HostileChunk]) -> Result<u64, Error> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[ChunkId]) -> Result<(), Error> {
+pub fn plant_index(vault: &VaultPlace, pack: &str, size: u64, ids: &[ChunkId]) -> Result<(), Error> {
     let hash = pack.rsplit('/').next().and_then(from_hex).unwrap_or_default();
     let kind = ChunkKind::Data;
     let descriptor = ChunkDescriptor { kind, compression: ChunkCompression::None };
@@ -145,7 +145,7 @@ pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[ChunkId]) -> Res
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_slot(vault: &Vault, identity: &sealane_group::PublicKey) -> Result<String, Error> {
+pub fn plant_slot(vault: &VaultPlace, identity: &sealane_group::PublicKey) -> Result<String, Error> {
     let main = crate::keys::VaultSecretKey::new([7; 32]);
     let secret = NewSecret::Identity(identity);
     // It comes before every other one by its name.
@@ -177,7 +177,7 @@ pub struct FalseLink {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
+pub fn plant_link(vault: &VaultPlace, link: FalseLink) -> Result<(), Error> {
     let body = SnapshotBody {
         prune: false,
         time_ns: now_ns(),

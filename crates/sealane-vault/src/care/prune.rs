@@ -15,7 +15,7 @@ use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::get::{ChunkReader, roots};
 use crate::limits::{MAX_INDEX_BYTES, MAX_MARK_BYTES, PRUNE_GRACE_HOURS};
 use crate::put::{IdHash, SkippedItem, now_ns, repack};
-use crate::vault::{Snapshot, SnapshotLedger, Vault, hash_of};
+use crate::vault::{Snapshot, SnapshotLedger, VaultOwner, VaultReader, hash_of};
 use crate::wire::{VaultFieldReader, hex};
 
 /// How to prune.
@@ -68,7 +68,7 @@ pub struct PruneReport {
     pub waiting: u64,
 }
 
-impl Vault {
+impl VaultOwner {
     /// Removes the snapshots that no rule keeps, and in two steps the packs that no snapshot needs:
     /// a pack is condemned first and removed by a prune a day later, so that a put at the same time
     /// loses nothing.
@@ -78,7 +78,6 @@ impl Vault {
     /// cannot be read and was not given up, and then nothing is removed; and what the store fails
     /// for. A prune that is interrupted is completed by the next.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
-        self.owner("prune")?;
         if !options.dry_run {
             // A listing from before may lack objects that need what would go.
             self.store().stop_looking();
@@ -132,7 +131,7 @@ impl Vault {
     /// A prune's verdict with these options on each snapshot, and why. Nothing is written.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and as [`Vault::prune`].
+    /// [`Error::NotOwner`], and as [`VaultOwner::prune`].
     pub fn retention(&self, options: &PruneOptions) -> Result<Vec<RetentionPlan>, Error> {
         self.judge(&self.ledger(&options.give_up)?, options)
     }
@@ -209,23 +208,6 @@ impl Vault {
         })
     }
 
-    pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
-        let mut packs = Vec::new();
-        self.read_trailers(self.pack_objects()?, &mut |hash, pack| match pack {
-            Ok(pack) => {
-                packs.push(pack);
-                Ok(())
-            }
-            // The content of this pack is unknown. So the pack stays.
-            Err(error) if error.is_damage() => {
-                self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
-                Ok(())
-            }
-            Err(error) => Err(error),
-        })?;
-        Ok(packs)
-    }
-
     /// All chunks that the snapshots need that stay. A page that cannot be read could name any.
     fn live(
         &self,
@@ -258,19 +240,6 @@ impl Vault {
             Ok(())
         })?;
         Ok(PackMarks { since: marks, grace, now: now_ns() })
-    }
-
-    /// Since when a pack is condemned, if the owner says so.
-    pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
-        self.parse_mark(key, &self.store().get(key, MAX_MARK_BYTES)?)
-    }
-
-    fn parse_mark(&self, key: &str, bytes: &[u8]) -> Result<i64, Error> {
-        let mut reader = VaultFieldReader::new("a mark", bytes);
-        let header =
-            ObjectHeader::read(&mut reader, key, ObjectKind::Condemned, Some(self.vault_id()))?;
-        self.verify_owners(&header, key, bytes)?;
-        reader.i64()
     }
 
     fn mark(&self, hash: &ObjectHash) -> Result<(), Error> {
@@ -377,6 +346,38 @@ impl Vault {
             }
         }
         Ok(())
+    }
+}
+
+impl VaultReader {
+    pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
+        let mut packs = Vec::new();
+        self.read_trailers(self.pack_objects()?, &mut |hash, pack| match pack {
+            Ok(pack) => {
+                packs.push(pack);
+                Ok(())
+            }
+            // The content of this pack is unknown. So the pack stays.
+            Err(error) if error.is_damage() => {
+                self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        })?;
+        Ok(packs)
+    }
+
+    /// Since when a pack is condemned, if the owner says so.
+    pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
+        self.parse_mark(key, &self.store().get(key, MAX_MARK_BYTES)?)
+    }
+
+    fn parse_mark(&self, key: &str, bytes: &[u8]) -> Result<i64, Error> {
+        let mut reader = VaultFieldReader::new("a mark", bytes);
+        let header =
+            ObjectHeader::read(&mut reader, key, ObjectKind::Condemned, Some(self.vault_id()))?;
+        self.verify_owners(&header, key, bytes)?;
+        reader.i64()
     }
 }
 

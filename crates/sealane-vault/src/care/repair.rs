@@ -12,8 +12,8 @@ use crate::format::roster::{VaultRosterSlot, roster_key};
 use crate::get::ChunkReader;
 use crate::keys::SlotKind;
 use crate::limits::MAX_INDEX_BYTES;
-use crate::put::{PutOptions, PutReport, SkippedItem, repack};
-use crate::vault::{Vault, read_config};
+use crate::put::{PutAccess, PutOptions, PutReport, SkippedItem, repack};
+use crate::vault::{VaultOwner, read_config};
 
 /// The outcome of a repair, and the damage that it could not mend.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ pub struct RepairReport {
     pub lost: Vec<SkippedItem>,
 }
 
-impl Vault {
+impl VaultOwner {
     /// Brings back what can be brought back: from `sources`, which are put again as a snapshot,
     /// from second copies, and from the whole chunks of damaged packs. What is damaged is removed
     /// once no snapshot needs it.
@@ -40,7 +40,6 @@ impl Vault {
     /// [`Error::NotOwner`], and what the store fails for. What stays lost is in
     /// [`RepairReport::lost`].
     pub fn repair(&self, sources: &[PathBuf], options: &PutOptions) -> Result<RepairReport, Error> {
-        self.owner("repair")?;
         self.store().stop_looking();
         self.check_writable()?;
         self.store().check_condition()?;
@@ -124,7 +123,6 @@ impl Vault {
     /// # Errors
     /// [`Error::NotOwner`], and what the store fails for.
     pub fn mend_config(&self) -> Result<bool, Error> {
-        self.owner("repair")?;
         match read_config(self.store()) {
             Ok(_) => return Ok(false),
             Err(error) if error.is_damage() => self.store().delete(CONFIG_KEY)?,

@@ -10,10 +10,10 @@ use crate::limits::MAX_SNAPSHOT_BYTES;
 use crate::listing::listing_key;
 use crate::store::VaultStore;
 use crate::vault::{
-    ChainHead, GIVEN_UP, LedgerLink, Snapshot, SnapshotChain, SnapshotLedger, Vault,
+    ChainHead, GIVEN_UP, LedgerLink, Snapshot, SnapshotChain, SnapshotLedger, VaultOwner,
 };
 
-impl Vault {
+impl VaultOwner {
     /// Names the removed in the chain first, and removes them then. Gives the link that names them.
     pub(super) fn remove_snapshots(
         &self,
@@ -142,8 +142,8 @@ mod tests {
     use crate::hostile::{FalseLink, plant_link};
     use crate::wire::hex;
     use crate::{
-        Argon2Cost, OpenOptions, PruneOptions, PutOptions, RetentionRules, SlotSecret,
-        VaultMetadata,
+        Argon2Cost, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, SlotSecret,
+        VaultMetadata, VaultWriter,
     };
 
     const COST: Argon2Cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
@@ -160,24 +160,21 @@ mod tests {
             OpenOptions { state: Some(self.0.path().join(state)), ..OpenOptions::default() }
         }
 
-        fn init(&self, metadata: VaultMetadata) -> Vault {
-            Vault::init(self.store(), b"secret", COST, metadata, &self.options("one")).unwrap()
+        fn init(&self, metadata: VaultMetadata) -> VaultOwner {
+            VaultOwner::init(self.store(), b"secret", COST, metadata, &self.options("one")).unwrap()
         }
 
-        fn open(&self, secret: &SlotSecret<'_>, state: &str) -> Vault {
-            Vault::open(self.store(), secret, &self.options(state)).unwrap()
-        }
-
-        fn owner(&self, state: &str) -> Vault {
-            self.open(&SlotSecret::Passphrase(b"secret"), state)
+        fn owner(&self, state: &str) -> VaultOwner {
+            let secret = SlotSecret::Passphrase(b"secret");
+            VaultOwner::open(self.store(), &secret, &self.options(state)).unwrap()
         }
     }
 
-    fn put(vault: &Vault, content: &[u8]) -> u64 {
+    fn put(vault: &VaultOwner, content: &[u8]) -> u64 {
         vault.put_reader("file", &mut &*content, &PutOptions::default()).unwrap().snapshot
     }
 
-    fn holds(vault: &Vault, number: u64, content: &[u8]) {
+    fn holds(vault: &VaultOwner, number: u64, content: &[u8]) {
         let mut out = Vec::new();
         let snapshot = vault.snapshot(Some(number)).unwrap();
         vault.file(&snapshot, b"file").unwrap().read_range(0, 99, &mut out).unwrap();
@@ -191,7 +188,7 @@ mod tests {
         let place = PrunePlace(tempfile::tempdir().unwrap());
         let one = place.init(VaultMetadata::Sealed);
         let key = one.add_writer("writer").unwrap();
-        let writer = place.open(&SlotSecret::Writer(&key), "writer");
+        let writer = VaultWriter::open(place.store(), &key, &place.options("writer")).unwrap();
         assert_eq!(put(&one, b"first"), 1);
         one.remove_slot(&hex(&key.slot)).unwrap();
         let number = one.next_number().unwrap() + 1;

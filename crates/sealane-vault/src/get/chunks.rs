@@ -10,7 +10,7 @@ use crate::format::page::{FilePiece, read_list};
 use crate::keys::VaultSealingKeys;
 use crate::limits::{MAX_CHUNK_LOOKS, MAX_VAIN_LOOKS, READ_BLOCK_BYTES};
 use crate::manifest::{ChunkFinding, ChunkLocation, ChunkManifest, ChunkState};
-use crate::vault::{Snapshot, Vault};
+use crate::vault::{Snapshot, VaultReader};
 use crate::wire::VaultFieldReader;
 
 /// Bytes that are read ahead if a reader goes through a pack in order.
@@ -18,7 +18,7 @@ const AHEAD_BYTES: u64 = 4 << 20;
 
 /// Reads chunks, and gives out nothing that is not verified.
 pub(crate) struct ChunkReader<'a> {
-    vault: &'a Vault,
+    vault: &'a VaultReader,
     manifest: &'a ChunkManifest,
     decompressor: ChunkDecompressor,
     keys: HashMap<ObjectHash, Arc<VaultSealingKeys>>,
@@ -57,8 +57,7 @@ impl PackWindow {
 }
 
 impl<'a> ChunkReader<'a> {
-    pub(crate) fn new(vault: &'a Vault, manifest: &'a ChunkManifest) -> Result<Self, Error> {
-        vault.owner("read")?;
+    pub(crate) fn new(vault: &'a VaultReader, manifest: &'a ChunkManifest) -> Result<Self, Error> {
         Ok(ChunkReader {
             vault,
             manifest,
@@ -75,7 +74,7 @@ impl<'a> ChunkReader<'a> {
     }
 
     /// Reads what a snapshot names, from wherever this machine knows it to lie.
-    pub(crate) fn of(vault: &'a Vault, snapshot: &Snapshot) -> Result<Self, Error> {
+    pub(crate) fn of(vault: &'a VaultReader, snapshot: &Snapshot) -> Result<Self, Error> {
         let mut chunks = ChunkReader::new(vault, vault.manifest())?;
         chunks.turn_to(snapshot);
         Ok(chunks)
@@ -90,7 +89,7 @@ impl<'a> ChunkReader<'a> {
         self.manifest
     }
 
-    pub(crate) fn vault(&self) -> &'a Vault {
+    pub(crate) fn vault(&self) -> &'a VaultReader {
         self.vault
     }
 

@@ -1,7 +1,7 @@
 //! The owners of a vault, one after the other: whose signature counts from which link on.
 
 use super::chain::ChainHead;
-use super::{Vault, trust};
+use super::{VaultPlace, trust};
 use crate::Error;
 use crate::format::config::VaultConfig;
 use crate::format::header::VaultId;
@@ -284,7 +284,7 @@ fn write_again(store: &VaultStore, copies: &[SealedRotation]) -> Result<bool, Er
     Ok(written)
 }
 
-impl Vault {
+impl VaultPlace {
     /// All changes of the main key, oldest first.
     pub(crate) fn rotations(&self) -> impl Iterator<Item = &VaultRotation> {
         self.succession.rotations.iter().map(|change| &change.rotation)

@@ -6,10 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::shared::{Place, Seed};
-use sealane_vault::{
-    Error, GetOptions, OpenOptions, PruneOptions, PutOptions, RetentionGroupBy, RetentionRules,
-    SlotSecret, SnapshotSelector, Vault, VaultStore, WriterKey,
-};
+use sealane_vault::{Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionGroupBy, RetentionRules, SlotSecret, SnapshotSelector, VaultOwner, VaultStore, VaultWriter, WriterKey};
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// 2026-11-01, some hours before noon.
@@ -29,18 +26,18 @@ fn on(host: &str, day: i64) -> PutOptions {
     PutOptions { host: Some(host.to_owned()), time_ns, ..PutOptions::default() }
 }
 
-fn put(vault: &Vault, name: &str, options: &PutOptions) -> u64 {
+fn put(vault: &dyn PutAccess, name: &str, options: &PutOptions) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), options).unwrap().snapshot
 }
 
-fn numbers(vault: &Vault) -> Vec<u64> {
+fn numbers(vault: &VaultOwner) -> Vec<u64> {
     vault.snapshots().unwrap().iter().map(|snapshot| snapshot.number).collect()
 }
 
-fn writer(place: &Place, owner: &Vault, state: &str) -> Vault {
+fn writer(place: &Place, owner: &VaultOwner, state: &str) -> VaultWriter {
     let key: WriterKey = owner.add_writer(state).unwrap().expose().parse().unwrap();
     let options = OpenOptions { state: Some(place.path(state)), ..OpenOptions::default() };
-    Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap()
+    VaultWriter::open(place.store(), &key, &options).unwrap()
 }
 
 fn whose(host: &str, signer: Option<&str>) -> SnapshotSelector {
@@ -229,7 +226,7 @@ fn a_vault_of_version_1_is_grouped_by_the_names_in_it() {
     }
     let passphrase = told["passphrase"].as_str().unwrap().as_bytes();
     let vault =
-        Vault::open(place.store(), &SlotSecret::Passphrase(passphrase), &place.options()).unwrap();
+        VaultOwner::open(place.store(), &SlotSecret::Passphrase(passphrase), &place.options()).unwrap();
     let roots: BTreeMap<u64, BTreeSet<Vec<u8>>> = vault
         .snapshots()
         .unwrap()

@@ -6,11 +6,11 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use sealane_vault::{Error, GetOptions, PutOptions, Snapshot, Vault};
+use sealane_vault::{Error, GetOptions, PutAccess, PutOptions, Snapshot, VaultOwner};
 
 use crate::shared::Place;
 
-fn paths(vault: &Vault, snapshot: &Snapshot) -> Vec<String> {
+fn paths(vault: &VaultOwner, snapshot: &Snapshot) -> Vec<String> {
     vault.entries(snapshot).unwrap().map(|entry| entry.unwrap().shown()).collect()
 }
 

@@ -10,10 +10,7 @@ use std::time::Duration;
 use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
 use crate::shared::{PASSPHRASE, Place};
-use sealane_vault::{
-    OpenOptions, PruneOptions, PutOptions, RetentionRules, S3Store, SlotSecret, StoreRetry, Vault,
-    VaultStore,
-};
+use sealane_vault::{OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, S3Store, SlotSecret, StoreRetry, VaultOwner, VaultStore};
 
 /// Snapshots of the vault whose requests are counted.
 const SNAPSHOTS: usize = 400;
@@ -24,11 +21,11 @@ fn store(server: &HostileS3, home: &Path) -> S3Store {
 }
 
 /// Opens it for one command, as the command line does.
-fn open(server: &HostileS3, place: &Place, state: &str) -> Vault {
+fn open(server: &HostileS3, place: &Place, state: &str) -> VaultOwner {
     let options =
         OpenOptions { state: Some(place.path(state)), one_command: true, ..OpenOptions::default() };
     let store = VaultStore::S3(Box::new(store(server, place.folder.path())));
-    Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
+    VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
 }
 
 /// A bucket with snapshots of one small file, which were made in a folder: that is cheaper.
@@ -114,7 +111,7 @@ fn a_copy_on_this_machine_is_never_trusted() {
             .collect()
     };
     assert!(files(&cache).len() > 5);
-    let numbers = |vault: &Vault| -> Vec<u64> {
+    let numbers = |vault: &VaultOwner| -> Vec<u64> {
         vault.snapshots().unwrap().iter().map(|snapshot| snapshot.number).collect()
     };
     for damage in [&b""[..], b"something else"] {
@@ -154,7 +151,7 @@ fn a_handle_that_stays_sees_what_others_put() {
     let (server, source) = bucket(&place, 1);
     let options = OpenOptions { state: Some(place.path("long")), ..OpenOptions::default() };
     let far = VaultStore::S3(Box::new(store(&server, place.folder.path())));
-    let long = Vault::open(far, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let long = VaultOwner::open(far, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     for number in 2..5 {
         let other = open(&server, &place, "other");
         assert_eq!(long.snapshots().unwrap().len(), number - 1);

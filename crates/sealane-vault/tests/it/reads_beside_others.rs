@@ -11,11 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, Seed, assert_same, copy};
-use sealane_vault::{
-    DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutOptions, PutReport,
-    RetentionRules, S3Store, SlotSecret, Snapshot, SnapshotSelector, Vault, VaultMetadata,
-    VaultStore,
-};
+use sealane_vault::{DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport, RetentionRules, S3Store, SlotSecret, Snapshot, SnapshotSelector, VaultMetadata, VaultOwner, VaultStore, VaultWriter};
 
 const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
 /// A busy machine may stand still for longer than a server may be silent.
@@ -31,12 +27,12 @@ fn last(last: usize, now: bool) -> PruneOptions {
 }
 
 /// The newest snapshot of all.
-fn newest(vault: &Vault) -> Snapshot {
+fn newest(vault: &VaultOwner) -> Snapshot {
     vault.snapshot(None).unwrap()
 }
 
 /// Each way to read the newest snapshot of a source with the file `stays`.
-type Reader = fn(&Place, &Vault);
+type Reader = fn(&Place, &VaultOwner);
 
 const READERS: [(&str, Reader); 7] = [
     ("get", |place, vault| {
@@ -212,7 +208,7 @@ fn a_handle_that_is_open_keeps_nothing_twice_that_another_has_put_since() {
     let place = Place::new();
     let vault = place.init();
     let content = Seed(1).random(200_000);
-    let put = |vault: &Vault| -> PutReport {
+    let put = |vault: &dyn PutAccess| -> PutReport {
         vault.put_reader("file", &mut &content[..], &PutOptions::default()).unwrap()
     };
     put(&place.open_afresh("other"));
@@ -236,7 +232,7 @@ impl Stage {
         let mut stage = Stage { place, server, objects, slot: String::new() };
         let owner = options(&stage.place, "owner");
         let vault =
-            Vault::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Plain, &owner).unwrap();
+            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Plain, &owner).unwrap();
         stage.slot = Host::of(&stage.place, &vault, "host").slot;
         let source = stage.place.source(|folder| {
             fs::write(folder.join("stays"), Seed(1).random(300_000)).unwrap();
@@ -265,7 +261,7 @@ impl Stage {
         let mut stage = Stage { place, server, objects: BTreeMap::new(), slot: String::new() };
         let owner = options(&stage.place, "owner");
         let vault =
-            Vault::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
+            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
         stage.slot = Host::of(&stage.place, &vault, "host").slot;
         let (source, again) = (stage.place.path("source"), stage.place.path("again/source"));
         let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -296,8 +292,8 @@ impl Stage {
         )
     }
 
-    fn open(&self, state: &str) -> Vault {
-        Vault::open(self.store(), &SECRET, &options(&self.place, state)).unwrap()
+    fn open(&self, state: &str) -> VaultOwner {
+        VaultOwner::open(self.store(), &SECRET, &options(&self.place, state)).unwrap()
     }
 
     /// Lets `other` come between before a request of `work`, each time another and from the same
@@ -305,7 +301,7 @@ impl Stage {
     fn at_each_request(
         self: &Arc<Stage>,
         other: impl Fn(&Stage) + Clone + Send + 'static,
-        work: impl Fn(&Stage, &Vault),
+        work: impl Fn(&Stage, &VaultOwner),
     ) {
         let every = std::env::var("SEALANE_EVERY").map_or(6, |text| text.parse().unwrap());
         self.at_requests(every, other, work);
@@ -315,7 +311,7 @@ impl Stage {
         self: &Arc<Stage>,
         every: usize,
         other: impl Fn(&Stage) + Clone + Send + 'static,
-        work: impl Fn(&Stage, &Vault),
+        work: impl Fn(&Stage, &VaultOwner),
     ) {
         for requests in (0..).step_by(every) {
             self.server.set(self.objects.clone());
@@ -404,7 +400,7 @@ fn a_prune_before_any_request_of_a_put_loses_nothing() {
             other => other,
         };
         let number = put.unwrap().snapshot;
-        let has = |vault: &Vault| vault.snapshots().unwrap().iter().any(|s| s.number == number);
+        let has = |vault: &VaultOwner| vault.snapshots().unwrap().iter().any(|s| s.number == number);
         assert!(has(vault) && has(&stage.open("fresh")));
         READERS[0].1(&stage.place, &stage.open("fresh"));
     });
@@ -443,7 +439,7 @@ fn a_writer_that_is_removed_before_any_request_of_its_put_is_told_so() {
         }
     };
     let owner = options(&place, "owner");
-    let vault = Vault::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
+    let vault = VaultOwner::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
     let host = Host::of(&place, &vault, "host");
     let (objects, slot) = (server.objects(), host.slot.clone());
     copy(&place.path("owner"), &place.path("then"));
@@ -458,18 +454,17 @@ fn a_writer_that_is_removed_before_any_request_of_its_put_is_told_so() {
         let (store, slot, owner) = (store.clone(), slot.clone(), owner.clone());
         let act = {
             let store = store.clone();
-            move || Vault::open(store(), &SECRET, &owner).unwrap().remove_slot(&slot).unwrap()
+            move || VaultOwner::open(store(), &SECRET, &owner).unwrap().remove_slot(&slot).unwrap()
         };
         server.after(requests, act);
-        let secret = SlotSecret::Writer(&host.key);
-        let put = Vault::open(store(), &secret, &host_options).and_then(|writer| {
+        let put = VaultWriter::open(store(), &host.key, &host_options).and_then(|writer| {
             writer.put_reader("file", &mut &b"content"[..], &PutOptions::default())
         });
         let over = server.nothing_more();
         match put {
             Ok(put) => {
                 kept += 1;
-                let vault = Vault::open(store(), &SECRET, &options(&place, "fresh")).unwrap();
+                let vault = VaultOwner::open(store(), &SECRET, &options(&place, "fresh")).unwrap();
                 let snapshot = vault.snapshot(Some(put.snapshot));
                 assert!(snapshot.is_ok(), "after {requests} requests: {snapshot:?}");
             }

@@ -8,15 +8,12 @@ use std::path::Path;
 
 use crate::shared::{Host, PASSPHRASE, Place, Seed, copy, head};
 use sealane_vault::hostile::{self, FalseLink, HostileChunk};
-use sealane_vault::{
-    FilePiece, OpenOptions, PruneOptions, PruneReport, PutOptions, RetentionGroupBy,
-    RetentionRules, RotateOptions, SlotSecret, SnapshotEntry, SnapshotEntryKind, Vault,
-};
+use sealane_vault::{FilePiece, OpenOptions, PruneOptions, PruneReport, PutAccess, PutOptions, RetentionGroupBy, RetentionRules, RotateOptions, SlotSecret, SnapshotEntry, SnapshotEntryKind, VaultOwner, VaultWriter};
 
 /// Files of snapshots, by number.
 type Contents = BTreeMap<u64, Vec<u8>>;
 
-fn put(vault: &Vault, content: &[u8]) -> u64 {
+fn put(vault: &dyn PutAccess, content: &[u8]) -> u64 {
     vault.put_reader("file", &mut &*content, &PutOptions::default()).unwrap().snapshot
 }
 
@@ -36,7 +33,7 @@ fn kept() -> (Place, Contents) {
     (place, contents)
 }
 
-fn prune(vault: &Vault, give_up: &[u64]) -> Result<PruneReport, &'static str> {
+fn prune(vault: &VaultOwner, give_up: &[u64]) -> Result<PruneReport, &'static str> {
     let group_by = RetentionGroupBy { signer: false, host: false, paths: false, tags: false };
     let keep = RetentionRules { last: 9, ..RetentionRules::default() };
     let give_up = give_up.iter().copied().collect::<BTreeSet<u64>>();
@@ -267,7 +264,7 @@ fn a_lost_link_is_given_up_and_the_whole_one_in_its_place_stays() {
     }
     let twin = twin(&place, 3);
     let options = OpenOptions { state: Some(twin.path("host")), ..OpenOptions::default() };
-    let writer = Vault::open(twin.store(), &SlotSecret::Writer(&host.key), &options).unwrap();
+    let writer = VaultWriter::open(twin.store(), &host.key, &options).unwrap();
     let content = Seed(33).random(100_000);
     assert_eq!(put(&writer, &content), 3);
     contents.insert(3, content);
@@ -465,7 +462,7 @@ fn a_page_that_a_writer_names_as_a_chunk_keeps_what_it_names() {
     let source = place.source(|folder| fs::write(folder.join("big"), &big).unwrap());
     let owner = place.init();
     let host = Host::of(&place, &owner, "bad");
-    let put = |vault: &Vault| {
+    let put = |vault: &dyn PutAccess| {
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap().snapshot
     };
     let first = put(&owner);

@@ -9,10 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::s3::Server;
 use crate::shared::{CHEAP, PASSPHRASE, Place, Seed};
-use sealane_vault::{
-    Error, OpenOptions, PruneOptions, PutOptions, RetentionRules, S3Store, SlotSecret, Vault,
-    VaultMetadata, VaultStore, WriterKey,
-};
+use sealane_vault::{Error, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, S3Store, SlotSecret, VaultMetadata, VaultOwner, VaultStore, VaultWriter, WriterKey};
 
 /// Snapshots that each writer keeps of its own.
 const LAST: usize = 5;
@@ -55,7 +52,7 @@ fn run(place: &Place, store: &(dyn Fn() -> VaultStore + Sync)) {
     let until = Instant::now() + Duration::from_secs(seconds);
     let scene = Scene { place, store, until, kept: Kept::default() };
     let sealed = VaultMetadata::Sealed;
-    let owner = Vault::init(store(), PASSPHRASE, CHEAP, sealed, &scene.options("owner")).unwrap();
+    let owner = VaultOwner::init(store(), PASSPHRASE, CHEAP, sealed, &scene.options("owner")).unwrap();
     let keys = ["a", "b"].map(|name| (name, owner.add_writer(name).unwrap()));
     let (pruned, read) = std::thread::scope(|scope| {
         for (name, key) in &keys {
@@ -83,9 +80,9 @@ impl Scene<'_> {
         OpenOptions { state: Some(self.place.path(state)), ..OpenOptions::default() }
     }
 
-    fn owner(&self, state: &str) -> Vault {
+    fn owner(&self, state: &str) -> VaultOwner {
         let secret = SlotSecret::Passphrase(PASSPHRASE);
-        Vault::open((self.store)(), &secret, &self.options(state)).unwrap()
+        VaultOwner::open((self.store)(), &secret, &self.options(state)).unwrap()
     }
 
     fn is_over(&self) -> bool {
@@ -102,7 +99,7 @@ impl Scene<'_> {
             };
             let state = self.options(name);
             let number = loop {
-                let vault = Vault::open((self.store)(), &SlotSecret::Writer(key), &state).unwrap();
+                let vault = VaultWriter::open((self.store)(), key, &state).unwrap();
                 match vault.put_reader(name, &mut content.as_slice(), &PutOptions::default()) {
                     Ok(put) => break put.snapshot,
                     Err(Error::Pruned | Error::Raced) => {}
@@ -150,7 +147,7 @@ impl Scene<'_> {
         reads
     }
 
-    fn reads_all(&self, vault: &Vault) {
+    fn reads_all(&self, vault: &VaultOwner) {
         for snapshot in vault.snapshots().unwrap() {
             let number = snapshot.number;
             if !self.reads_back(vault, number) {
@@ -163,7 +160,7 @@ impl Scene<'_> {
     }
 
     /// Whether a snapshot is there; if it is, it holds what was put.
-    fn reads_back(&self, vault: &Vault, number: u64) -> bool {
+    fn reads_back(&self, vault: &VaultOwner, number: u64) -> bool {
         // Its put may not have returned yet.
         let Some((name, content)) = self.kept.lock().unwrap().get(&number).cloned() else {
             return true;
