@@ -33,7 +33,7 @@ pub struct DrillOptions {
 }
 
 /// A restore that was proven, or not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrillReport {
     /// When it ended: nanoseconds since 1970-01-01 UTC.
@@ -44,6 +44,9 @@ pub struct DrillReport {
     pub head: String,
     /// Whether it was all of the snapshot: no sample, and no device was left out.
     pub all: bool,
+    /// Devices that were left out although it was no sample: only root makes them, and none of a
+    /// writer's is made.
+    pub left_out: u64,
     /// Files, folders and links that came back as they were kept.
     pub entries: u64,
     /// Files among them.
@@ -64,7 +67,7 @@ impl DrillReport {
         let failed: Vec<Value> = self.failed.iter().take(100).map(failed).collect();
         json!({
             "v": 1, "time_ns": self.time_ns, "snapshot": self.snapshot, "head": self.head,
-            "all": self.all, "entries": self.entries, "files": self.files, "bytes": self.bytes,
+            "all": self.all, "left_out": self.left_out, "entries": self.entries, "files": self.files, "bytes": self.bytes,
             "took_ms": self.took_ms, "proven": self.failed.is_empty(), "failed": failed,
         })
     }
@@ -80,6 +83,8 @@ impl DrillReport {
             snapshot: number("snapshot")?,
             head: text(value, "head")?,
             all: value.get("all")?.as_bool()?,
+            // Reports of versions before do not say it.
+            left_out: number("left_out").unwrap_or(0),
             entries: number("entries")?,
             files: number("files")?,
             bytes: number("bytes")?,
@@ -119,7 +124,8 @@ impl VaultOwner {
             time_ns: now_ns(),
             snapshot: snapshot.number,
             head: self.head_text()?,
-            all: options.sample.is_none(),
+            all: false,
+            left_out: 0,
             entries: 0,
             files: 0,
             bytes: 0,
@@ -134,7 +140,10 @@ impl VaultOwner {
             }
             takes
         };
-        self.compare_all(chunks()?, scratch, entries, takes, &mut report)?;
+        let passed = self.compare_all(chunks()?, scratch, entries, takes, &mut report)?;
+        if options.sample.is_none() {
+            (report.all, report.left_out) = (passed == 0, passed);
+        }
         report.took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.keep_report(&report)?;
         Ok(report)
@@ -163,7 +172,7 @@ impl VaultOwner {
         })
     }
 
-    /// Compares the entries that a restore `takes`, and counts them.
+    /// Compares the entries that a restore `takes`, and counts them. Gives how many it passes over.
     fn compare_all(
         &self,
         mut chunks: ChunkReader<'_>,
@@ -171,7 +180,8 @@ impl VaultOwner {
         entries: SnapshotEntries<'_>,
         takes: impl Fn(&mut SnapshotEntry) -> bool,
         report: &mut DrillReport,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
+        let mut passed = 0;
         let named: HashSet<String> = report.failed.iter().map(|item| item.path.clone()).collect();
         for entry in entries {
             let mut entry = match entry {
@@ -181,7 +191,7 @@ impl VaultOwner {
                 Err(error) => return Err(error),
             };
             if !takes(&mut entry) {
-                report.all = false;
+                passed += 1;
                 continue;
             }
             match self.compare(&mut chunks, scratch, &entry) {
@@ -197,7 +207,7 @@ impl VaultOwner {
                 }
             }
         }
-        Ok(())
+        Ok(passed)
     }
 
     /// Compares an entry with what lies on disk, reading it again.

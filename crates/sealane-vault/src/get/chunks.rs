@@ -8,12 +8,14 @@ use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::page::{FilePiece, read_list};
 use crate::keys::VaultSealingKeys;
-use crate::limits::{MAX_CHUNK_LOOKS, MAX_VAIN_LOOKS, READ_BLOCK_BYTES};
+use crate::limits::{
+    MAX_CHUNK_LOOKS, MAX_READ_AHEAD_BYTES, MAX_VAIN_LOOKS, READ_BLOCK_BYTES,
+};
 use crate::manifest::{ChunkFinding, ChunkLocation, ChunkManifest, ChunkState};
 use crate::vault::{Snapshot, VaultReader};
 use crate::wire::VaultFieldReader;
 
-/// Bytes that are read ahead if a reader goes through a pack in order.
+/// Bytes that are read ahead from a disk if a reader goes through a pack in order.
 const AHEAD_BYTES: u64 = 4 << 20;
 
 /// Reads chunks, and gives out nothing that is not verified.
@@ -41,6 +43,8 @@ struct PackWindow {
     pack: ObjectHash,
     from: u64,
     bytes: Vec<u8>,
+    /// Whether it ends with the pack.
+    is_last: bool,
 }
 
 impl PackWindow {
@@ -272,7 +276,13 @@ impl<'a> ChunkReader<'a> {
         let in_order = self.window.pack == location.pack
             && location.offset >= self.window.from
             && location.offset <= self.window.end();
-        let ahead = if in_order { AHEAD_BYTES } else { 0 };
+        // The packs of a snapshot follow each other, too.
+        let is_next = self.window.is_last && location.offset < READ_BLOCK_BYTES;
+        let ahead = match self.vault.store().requests_at_once() {
+            _ if !in_order && !is_next => 0,
+            1 => AHEAD_BYTES,
+            _ => MAX_READ_AHEAD_BYTES,
+        };
         let (from, to) = blocks(location, ahead);
         // The part of the first blocks that is already in the window is not read again.
         let held = if in_order { self.window.end().min(to).saturating_sub(from) } else { 0 };
@@ -285,9 +295,10 @@ impl<'a> ChunkReader<'a> {
         self.window.bytes.resize(total, 0);
         self.window.pack = location.pack;
         self.window.from = from;
+        self.window.is_last = to >= location.pack_bytes;
         let key = pack_key(&location.pack);
         let rest = self.window.bytes.get_mut(held..).unwrap_or_default();
-        let read = self.vault.store().get_range(&key, from + held as u64, rest);
+        let read = self.vault.store().get_long_range(&key, from + held as u64, rest);
         if read.is_err() {
             // The bytes in the window are now no part of any pack.
             self.window.bytes.clear();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -43,14 +44,23 @@ struct Bucket {
     event: Mutex<Option<Event>>,
     /// The requests, each with its method, key and query.
     seen: Mutex<Vec<String>>,
-    /// How many requests are still refused, and with which status.
-    refusals: Mutex<(usize, u16)>,
+    refusals: Mutex<Refusals>,
     /// The bytes given in the place of objects whose tags stay.
     rotten: Mutex<BTreeMap<String, Vec<u8>>>,
     gate: Gate,
 }
 
-/// Holds readers of links until so many of them wait.
+/// The requests that are refused.
+#[derive(Default)]
+struct Refusals {
+    /// A part of their keys.
+    part: &'static str,
+    /// How many still are.
+    left: usize,
+    status: u16,
+}
+
+/// Holds readers until so many of them wait.
 #[derive(Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -59,6 +69,8 @@ struct Gate {
 
 #[derive(Default)]
 struct GateState {
+    /// A part of the keys that are held.
+    part: &'static str,
     wanted: usize,
     waiting: usize,
     most: usize,
@@ -67,7 +79,17 @@ struct GateState {
 /// How long a reader waits for the others.
 const GATE: Duration = Duration::from_secs(60);
 
+/// Shorter parts of objects are not held.
+const HELD_BYTES: usize = 1 << 20;
+
 impl Gate {
+    /// Whether a request is one of those that are held: of a whole object, or of a long part.
+    fn holds(&self, request: &Request) -> bool {
+        let state = self.state.lock().unwrap();
+        let is_long = range(request).is_none_or(|range| range.len() >= HELD_BYTES);
+        state.wanted > 0 && request.key.contains(state.part) && is_long
+    }
+
     fn pass<T>(&self, serve: impl FnOnce() -> T) -> T {
         let mut state = self.state.lock().unwrap();
         state.waiting += 1;
@@ -134,7 +156,12 @@ impl HostileS3 {
 
     /// Answers so many requests with this status from now on, and serves the rest.
     pub(crate) fn refuse(&self, requests: usize, status: u16) {
-        *self.bucket.refusals.lock().unwrap() = (requests, status);
+        self.refuse_at("", requests, status);
+    }
+
+    /// The same of requests for keys that have `part` in them.
+    pub(crate) fn refuse_at(&self, part: &'static str, requests: usize, status: u16) {
+        *self.bucket.refusals.lock().unwrap() = Refusals { part, left: requests, status };
     }
 
     /// Gives other bytes for a key, and says nothing of it in its listings.
@@ -142,13 +169,13 @@ impl HostileS3 {
         self.bucket.rotten.lock().unwrap().insert(key.to_owned(), bytes);
     }
 
-    /// Serves no link until so many are asked for at once.
-    pub(crate) fn hold_links(&self, readers: usize) {
+    /// Serves no object whose key has `part` in it until so many are asked for at once.
+    pub(crate) fn hold(&self, part: &'static str, readers: usize) {
         *self.bucket.gate.state.lock().unwrap() =
-            GateState { wanted: readers, ..GateState::default() };
+            GateState { part, wanted: readers, ..GateState::default() };
     }
 
-    /// How many links were asked for at once since then, at most.
+    /// How many of them were asked for at once since then, at most.
     pub(crate) fn most_at_once(&self) -> usize {
         self.bucket.gate.state.lock().unwrap().most
     }
@@ -229,13 +256,13 @@ fn serve(client: TcpStream, bucket: &Bucket) {
     bucket.seen.lock().unwrap().push(format!("{method} {key}?{query}"));
     let refused = {
         let mut refusals = bucket.refusals.lock().unwrap();
-        let (left, status) = *refusals;
-        refusals.0 = left.saturating_sub(1);
-        (left > 0).then_some(status)
+        let is_refused = refusals.left > 0 && key.contains(refusals.part);
+        refusals.left -= usize::from(is_refused);
+        is_refused.then_some(refusals.status)
     };
     let (status, body) = match &*request.method {
         _ if refused.is_some() => (refused.unwrap(), Vec::new()),
-        "GET" if request.key.contains("/snapshots/") => bucket.gate.pass(|| get(bucket, &request)),
+        "GET" if bucket.gate.holds(&request) => bucket.gate.pass(|| get(bucket, &request)),
         "PUT" => (put(bucket, &request), Vec::new()),
         "GET" if request.key.is_empty() => (200, list(bucket, &request)),
         "GET" | "HEAD" => get(bucket, &request),
@@ -319,13 +346,18 @@ fn get(bucket: &Bucket, request: &Request) -> (u16, Vec<u8>) {
     let Some(object) = objects.get(&request.key) else { return (404, Vec::new()) };
     let rotten = bucket.rotten.lock().unwrap();
     let object = rotten.get(&request.key).unwrap_or(object);
-    let Some(range) = header(&request.head, "range") else { return (200, object.clone()) };
-    let (from, to) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
-    let (from, to) = (from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap() + 1);
-    match object.get(from..to.min(object.len())) {
+    let Some(range) = range(request) else { return (200, object.clone()) };
+    match object.get(range.start..range.end.min(object.len())) {
         Some(part) => (206, part.to_vec()),
         None => (416, Vec::new()),
     }
+}
+
+/// The part of an object that is asked for.
+fn range(request: &Request) -> Option<Range<usize>> {
+    let range = header(&request.head, "range")?;
+    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+    Some(from.parse().ok()?..to.parse::<usize>().ok()? + 1)
 }
 
 /// Another one for other bytes, as a real server has it.

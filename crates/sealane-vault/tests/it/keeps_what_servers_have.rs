@@ -244,7 +244,7 @@ fn a_writer_plants_no_device_and_no_capability() {
     assert_eq!(attribute(&target.join("ping"), "security.capability"), None);
     // A drill leaves the devices out, too, and does not claim to have proven all.
     let drill = vault.drill(&place.path("scratch"), &DrillOptions::default()).unwrap();
-    assert_eq!((drill.failed, drill.all), (vec![], false));
+    assert_eq!((drill.failed, drill.all, drill.left_out), (vec![], false, 3));
     let trusting = GetOptions { trust_modes: true, ..GetOptions::default() };
     let target = restored(&place, &vault, &trusting, "trusting");
     assert_eq!(differences(&source, &target), Vec::<String>::new());

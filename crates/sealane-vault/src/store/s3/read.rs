@@ -57,6 +57,20 @@ impl S3Store {
         max: usize,
         take: &mut ObjectTaker<'_>,
     ) -> Result<(), Error> {
+        let read = self.read_each(objects, max, take);
+        // Once for all of them: the index names every copy that there is.
+        if let Some(cache) = self.cache.get() {
+            cache.write();
+        }
+        read
+    }
+
+    fn read_each(
+        &self,
+        objects: &[ListedObject],
+        max: usize,
+        take: &mut ObjectTaker<'_>,
+    ) -> Result<(), Error> {
         let mut rest = objects;
         while !rest.is_empty() {
             let (some, more) = rest.split_at(together(rest));
@@ -112,11 +126,7 @@ impl S3Store {
             }
             Ok(bytes)
         };
-        let bytes = objects.iter().zip(read).map(keep).collect();
-        if let Some(cache) = self.cache.get() {
-            cache.write();
-        }
-        bytes
+        objects.iter().zip(read).map(keep).collect()
     }
 
     async fn read(&self, key: &str, max: usize) -> Result<S3Object, Error> {
