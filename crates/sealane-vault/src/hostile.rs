@@ -2,6 +2,9 @@
 //! and the replay of their corpus call them. Beside them stand objects that a hostile writer can
 //! put into a vault, for the tests that do so.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use crate::format::chunk::{ChunkCompression, ChunkDescriptor, ChunkHead, ChunkId, ChunkKind};
 use crate::format::config::VaultConfig;
 use crate::format::header::{ObjectHeader, ObjectKind};
@@ -16,10 +19,21 @@ use crate::format::snapshot::{
     self, SealedSnapshotLink, SnapshotBody, SnapshotLink, read_body, snapshot_key,
 };
 use crate::keys::{KeySlot, NewSecret, slot_key};
-use crate::put::{ChunkSealer, now_ns};
-use crate::vault::VaultPlace;
+use crate::put::{CLOCK_AHEAD_NS, ChunkSealer, now_ns};
+use crate::vault::{VaultOwner, VaultPlace};
 use crate::wire::from_hex;
 use crate::{Error, SnapshotCounts};
+
+/// Sets the clock by which this process retains, condemns and removes so far ahead.
+pub fn set_clock_forward(ns: i64) {
+    CLOCK_AHEAD_NS.store(ns, Ordering::Relaxed);
+}
+
+/// Lets the puts of a vault rely on what they have seen for no longer than this, as if an outage had
+/// lasted so long.
+pub fn rely_for(vault: &mut VaultOwner, time: Duration) {
+    vault.rely_for(time);
+}
 
 /// Reads what follows the first byte as the part of a vault that this byte names.
 ///

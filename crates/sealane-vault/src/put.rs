@@ -35,7 +35,7 @@ use crate::manifest::VaultFileStat;
 
 pub use access::PutAccess;
 pub(crate) use pack::PackerOutput;
-pub(crate) use read::now_ns;
+pub(crate) use read::{CLOCK_AHEAD_NS, now_ns};
 pub(crate) use run::{NextEntry, PutSource, put, repack};
 pub(crate) use seal::ChunkSealer;
 pub use walk::measure;

@@ -28,6 +28,7 @@ mod writer;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::Error;
 use crate::format::config::{CONFIG_KEY, VaultConfig, VaultMetadata};
@@ -36,7 +37,7 @@ use crate::format::index::index_key;
 use crate::format::roster::VaultRoster;
 use crate::format::snapshot::SignerId;
 use crate::keys::{VaultNamingKeys, VaultSealingKeys, VaultSigner, verify};
-use crate::limits::MAX_CONFIG_BYTES;
+use crate::limits::{MAX_CONFIG_BYTES, MAX_RELIANCE_MS};
 use crate::manifest::{ChunkManifest, ManifestAccess, state_folder};
 use crate::put::SkippedItem;
 use crate::store::VaultStore;
@@ -96,6 +97,8 @@ pub struct VaultPlace {
     warnings: Mutex<BTreeMap<String, String>>,
     /// How the store stands to what this machine has seen of the vault.
     lag: Mutex<StoreLag>,
+    /// How long a put relies on the packs that it has seen.
+    reliance: Duration,
     first_use: bool,
 }
 
@@ -141,6 +144,7 @@ impl VaultPlace {
             roster: Mutex::new(roster),
             warnings: Mutex::default(),
             lag: Mutex::default(),
+            reliance: Duration::from_millis(MAX_RELIANCE_MS),
             first_use: false,
         };
         place.warn(foreign);

@@ -1,5 +1,5 @@
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::VaultPlace;
 use super::chain::{ChainHead, head_text};
@@ -8,7 +8,7 @@ use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::{self, SnapshotBody, SnapshotLink, snapshot_key};
-use crate::limits::{MAX_COMMIT_RACES, MAX_RELIANCE_MS};
+use crate::limits::MAX_COMMIT_RACES;
 use crate::manifest::PackOrigin;
 use crate::put::{PackerOutput, PutOptions, now_ns};
 use crate::store::CreateOutcome;
@@ -47,7 +47,7 @@ impl VaultPlace {
         };
         let head = self.append(&body, Vec::new())?;
         // An outage may have lasted longer than a prune waits for what was relied on.
-        if begun.elapsed() > Duration::from_millis(MAX_RELIANCE_MS) {
+        if begun.elapsed() > self.reliance {
             self.store.look_anew_at(&["packs/", "condemned/"]);
             self.check_relied(packed, packs)?;
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::pin::VaultPin;
 use super::succession::{
@@ -190,6 +191,11 @@ impl VaultOwner {
         let place = VaultPlace::new(store, config, keys, trusted, options)?;
         place.manifest.begin(place.generation())?;
         Ok(VaultOwner { reader: VaultReader::new(place, main.clone(), mains, sealings) })
+    }
+
+    /// Puts rely on what they have seen for so long.
+    pub(crate) fn rely_for(&mut self, time: Duration) {
+        self.reader.place.reliance = time;
     }
 
     /// The signature of the first main key, which is the config's.

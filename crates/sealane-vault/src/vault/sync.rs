@@ -205,3 +205,25 @@ fn trailers_together(ends: &[(ObjectHash, Result<PackEnds, Error>)]) -> usize {
     };
     ends.iter().take_while(fits).count().max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MAX_TRAILER_BYTES;
+
+    /// A footer is anybody's word: trailers that claim the most are read one by one.
+    #[test]
+    fn trailers_that_are_read_together_have_a_bound() {
+        let ends = |lengths: &[usize]| -> Vec<(ObjectHash, Result<PackEnds, Error>)> {
+            lengths.iter().map(|length| ([1; 32], Ok(PackEnds::of_length(*length)))).collect()
+        };
+        let half = usize::try_from(MAX_READ_AHEAD_BYTES / 2).unwrap();
+        assert_eq!(trailers_together(&ends(&[half, half, 1])), 2);
+        assert_eq!(trailers_together(&ends(&[half, half + 1])), 1);
+        assert_eq!(trailers_together(&ends(&[MAX_TRAILER_BYTES; 16])), 1);
+        assert_eq!(trailers_together(&ends(&[100; 16])), 16);
+        let mut lost = ends(&[half]);
+        lost.push(([2; 32], Err(Error::Missing("packs/".to_owned()))));
+        assert_eq!(trailers_together(&lost), 2);
+    }
+}

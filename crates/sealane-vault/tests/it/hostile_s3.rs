@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -47,7 +48,31 @@ struct Bucket {
     refusals: Mutex<Refusals>,
     /// The bytes given in the place of objects whose tags stay.
     rotten: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// Requests of a thousand that fail.
+    faults: AtomicU64,
+    /// Requests so far.
+    requests: AtomicU64,
     gate: Gate,
+}
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RequestFault {
+    /// It is refused, and nothing is done.
+    Refused,
+    /// It is done, and its answer is lost.
+    Lost,
+}
+
+impl Bucket {
+    /// What goes wrong with the next request, in an order that looks like none.
+    fn fault(&self) -> Option<RequestFault> {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let drawn = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let fails = drawn % 1000 < self.faults.load(Ordering::Relaxed);
+        let fault = if drawn / 1000 % 2 == 0 { RequestFault::Refused } else { RequestFault::Lost };
+        fails.then_some(fault)
+    }
 }
 
 /// The requests that are refused.
@@ -169,6 +194,16 @@ impl HostileS3 {
         self.bucket.rotten.lock().unwrap().insert(key.to_owned(), bytes);
     }
 
+    /// Gives the key's own bytes again.
+    pub(crate) fn heal(&self, key: &str) {
+        self.bucket.rotten.lock().unwrap().remove(key);
+    }
+
+    /// Lets so many requests of a thousand fail from now on: it refuses them, or loses the answer.
+    pub(crate) fn fail(&self, per_mille: u64) {
+        self.bucket.faults.store(per_mille, Ordering::Relaxed);
+    }
+
     /// Serves no object whose key has `part` in it until so many are asked for at once.
     pub(crate) fn hold(&self, part: &'static str, readers: usize) {
         *self.bucket.gate.state.lock().unwrap() =
@@ -260,6 +295,8 @@ fn serve(client: TcpStream, bucket: &Bucket) {
         refusals.left -= usize::from(is_refused);
         is_refused.then_some(refusals.status)
     };
+    let fault = bucket.fault();
+    let refused = refused.or((fault == Some(RequestFault::Refused)).then_some(500));
     let (status, body) = match &*request.method {
         _ if refused.is_some() => (refused.unwrap(), Vec::new()),
         "GET" if bucket.gate.holds(&request) => bucket.gate.pass(|| get(bucket, &request)),
@@ -291,6 +328,9 @@ fn serve(client: TcpStream, bucket: &Bucket) {
         let range = header(&request.head, "range").unwrap().replace("bytes=", "bytes ");
         let size = bucket.objects.lock().unwrap().get(&request.key).map_or(0, Vec::len);
         head.push_str(&format!("content-range: {range}/{size}\r\n"));
+    }
+    if fault == Some(RequestFault::Lost) {
+        return;
     }
     let body = if request.method == "HEAD" { Vec::new() } else { body };
     let reply = [head.as_bytes(), b"\r\n", &body].concat();

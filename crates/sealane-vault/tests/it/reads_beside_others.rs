@@ -497,3 +497,77 @@ fn a_prune_that_sees_the_chain_grow_leaves_the_packs_that_are_due_to_the_next() 
     });
     assert!(waited.load(Ordering::Relaxed) > 0);
 }
+
+/// A put waits out an outage between its last look at the packs and its link. Meanwhile a prune
+/// removes what the put relies on.
+#[test]
+fn a_put_that_took_long_looks_again_at_what_it_relied_on() {
+    let removed = Arc::new(AtomicU64::new(0));
+    Stage::of_condemned().at_requests(3, prunes_now, |stage, _| {
+        let mut vault = stage.open("one");
+        hostile::rely_for(&mut vault, Duration::ZERO);
+        let put = vault.put_paths(&[stage.place.path("source")], &PutOptions::default());
+        match put {
+            Ok(put) => {
+                let fresh = stage.open("fresh");
+                let snapshot = fresh.snapshot(Some(put.snapshot)).unwrap();
+                let target = tempfile::tempdir_in(stage.place.folder.path()).unwrap();
+                let got = fresh.get_to(&snapshot, target.path(), &GetOptions::default()).unwrap();
+                assert_eq!(got.failed, []);
+            }
+            Err(Error::Pruned | Error::Forgot(_)) => {
+                removed.fetch_add(1, Ordering::Relaxed);
+                // What it kept is no snapshot to rely on: another put mends it.
+                vault.put_paths(&[stage.place.path("source")], &PutOptions::default()).unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    });
+    assert!(removed.load(Ordering::Relaxed) > 0);
+}
+
+/// One machine completes a change of the main key that was interrupted behind its link, while
+/// another one completes it and makes the next. The slots of that one are not taken for left-overs.
+#[test]
+fn a_change_that_is_completed_leaves_the_slots_of_the_next_alone() {
+    let place = Place::new();
+    let server = Arc::new(HostileS3::start());
+    let home = place.path("home");
+    let store = {
+        let (server, home) = (server.clone(), home.clone());
+        move || {
+            let environment = Server::environment(server.port, &home);
+            let store = S3Store::with_patience("s3://bucket/vault", environment, PATIENCE);
+            VaultStore::S3(store.unwrap().into())
+        }
+    };
+    let (sealed, state) = (VaultMetadata::Sealed, options(&place, "owner"));
+    let vault = VaultOwner::init(store(), PASSPHRASE, CHEAP, sealed, &state).unwrap();
+    vault.put_reader("file", &mut &b"content"[..], &PutOptions::default()).unwrap();
+    let before = server.objects();
+    vault.rotate(&SECRET, &state, &RotateOptions::default()).unwrap();
+    // Of the change that was interrupted there are the link and the slots, and no list.
+    let mut objects = server.objects();
+    objects.retain(|key, _| !key.contains("/roster/"));
+    objects.extend(before.into_iter().filter(|(key, _)| {
+        key.contains("/roster/") || key.contains("/keys/") || key.contains("/index/")
+    }));
+    for requests in (0..).step_by(2) {
+        server.set(objects.clone());
+        ["one", "other", "fresh"].iter().for_each(|at| drop(fs::remove_dir_all(place.path(at))));
+        let (store_, other) = (store.clone(), options(&place, "other"));
+        server.after(requests, move || {
+            // The first may have completed it, or be about to.
+            let vault = VaultOwner::open(store_(), &SECRET, &other);
+            let _ = vault.and_then(|one| one.rotate(&SECRET, &other, &RotateOptions::default()));
+        });
+        let _ = VaultOwner::open(store(), &SECRET, &options(&place, "one"));
+        let over = server.nothing_more();
+        let vault = VaultOwner::open(store(), &SECRET, &options(&place, "fresh"));
+        let vault = vault.unwrap_or_else(|error| panic!("after {requests} requests: {error}"));
+        assert_eq!(vault.snapshots().unwrap().len(), 1, "after {requests} requests");
+        if over {
+            break;
+        }
+    }
+}

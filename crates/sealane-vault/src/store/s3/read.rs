@@ -225,3 +225,28 @@ fn together(objects: &[ListedObject]) -> usize {
     };
     objects.iter().take_while(fits).count().max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of an object is the store's word.
+    #[test]
+    fn objects_that_are_read_together_have_a_bound() {
+        let listed = |sizes: &[u64]| -> Vec<ListedObject> {
+            let object = |size: &u64| ListedObject {
+                key: "snapshots/1".to_owned(),
+                size: *size,
+                modified_ms: 0,
+                tag: None,
+            };
+            sizes.iter().map(object).collect()
+        };
+        let half = MAX_READ_AHEAD_BYTES / 2;
+        assert_eq!(together(&listed(&[half, half, 1])), 2);
+        assert_eq!(together(&listed(&[half, half + 1])), 1);
+        assert_eq!(together(&listed(&[u64::MAX, u64::MAX])), 1);
+        assert_eq!(together(&listed(&[half, u64::MAX])), 1);
+        assert_eq!(together(&listed(&[100; 400])), 400);
+    }
+}
