@@ -153,3 +153,24 @@ fn opened(vault: &VaultPlace) {
     }
     super::warn_anew(vault, &[]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::CliVerb;
+
+    /// A prune removes after a day what a put relies on: no put waits for longer than half of it.
+    #[test]
+    fn no_outage_is_waited_out_for_longer_than_a_put_may_take() {
+        let access = |retry: &str| {
+            let words = ["sealane", "vault", "status", "--vault", "s3://b/v", "--retry", retry];
+            let parsed = crate::parse(words.map(Into::into)).unwrap().command;
+            let CliVerb::Vault(args) = parsed else { panic!("{words:?}") };
+            VaultAccess::new(&args).map(|access| access.retry)
+        };
+        assert_eq!(access("12h").unwrap(), Duration::from_secs(12 * 3600));
+        for long in ["12h 1ms", "13h", "30d"] {
+            assert!(matches!(access(long), Err(CliFailure::Usage(why)) if why.contains("12h")));
+        }
+    }
+}

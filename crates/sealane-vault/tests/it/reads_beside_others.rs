@@ -1,7 +1,7 @@
 //! Readers, verifications, puts and prunes go on while others put and prune. An open handle sees
 //! everything that came since, and objects that are removed beside it are not taken for lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, Seed, assert_same, copy};
-use sealane_vault::{DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport, RetentionRules, S3Store, SlotSecret, Snapshot, SnapshotSelector, VaultMetadata, VaultOwner, VaultStore, VaultWriter};
+use sealane_vault::{DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport, RetentionRules, RotateOptions, S3Store, SlotSecret, Snapshot, SnapshotSelector, VaultMetadata, VaultOwner, VaultStore, VaultWriter, hostile};
 
 const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
 /// A busy machine may stand still for longer than a server may be silent.
@@ -503,7 +503,13 @@ fn a_prune_that_sees_the_chain_grow_leaves_the_packs_that_are_due_to_the_next() 
 #[test]
 fn a_put_that_took_long_looks_again_at_what_it_relied_on() {
     let removed = Arc::new(AtomicU64::new(0));
-    Stage::of_condemned().at_requests(3, prunes_now, |stage, _| {
+    let forgets = |stage: &Stage| {
+        let forget = Some(BTreeSet::from([2]));
+        let options = PruneOptions { forget, now: true, ..PruneOptions::default() };
+        // Once the put's own link is there, this waits for the next prune.
+        stage.open("other").prune(&options).unwrap();
+    };
+    Stage::of_condemned().at_requests(2, forgets, |stage, _| {
         let mut vault = stage.open("one");
         hostile::rely_for(&mut vault, Duration::ZERO);
         let put = vault.put_paths(&[stage.place.path("source")], &PutOptions::default());
