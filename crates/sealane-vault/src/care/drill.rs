@@ -293,7 +293,7 @@ impl VaultReader {
     /// The last drill in which everything came back: the last proven restore.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for. Reports that the owner did not sign are
+    /// What the store fails for. Reports that the owner did not sign are
     /// skipped and named by [`VaultOwner::warnings`].
     pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
         for object in self.store().list("reports/")?.iter().rev() {

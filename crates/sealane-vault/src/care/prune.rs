@@ -74,7 +74,7 @@ impl VaultOwner {
     /// loses nothing.
     ///
     /// # Errors
-    /// [`Error::NotOwner`]; [`Error::Unread`] while anything that may name data is missing or
+    /// [`Error::Unread`] while anything that may name data is missing or
     /// cannot be read and was not given up, and then nothing is removed; and what the store fails
     /// for. A prune that is interrupted is completed by the next.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
@@ -131,7 +131,7 @@ impl VaultOwner {
     /// A prune's verdict with these options on each snapshot, and why. Nothing is written.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and as [`VaultOwner::prune`].
+    /// As [`VaultOwner::prune`].
     pub fn retention(&self, options: &PruneOptions) -> Result<Vec<RetentionPlan>, Error> {
         self.judge(&self.ledger(&options.give_up)?, options)
     }

@@ -103,7 +103,7 @@ impl VaultReader {
     /// not read.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and errors of the store as a whole. Problems with single objects are in
+    /// Errors of the store as a whole. Problems with single objects are in
     /// [`VerifyReport::problems`].
     pub fn verify(&self, read_data: bool) -> Result<VerifyReport, Error> {
         self.verify_data(if read_data { VerifyData::All } else { VerifyData::Lists })

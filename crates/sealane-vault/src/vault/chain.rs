@@ -52,7 +52,7 @@ impl VaultReader {
     /// All snapshots of the chain, oldest first.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for. What is not believed or does not connect
+    /// What the store fails for. What is not believed or does not connect
     /// is skipped and named by [`VaultOwner::warnings`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         let _look = self.store.look();

@@ -78,7 +78,7 @@ impl VaultOwner {
     /// Adds a slot for a passphrase; gives its id.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// What the store fails for.
     pub fn add_passphrase(
         &self,
         passphrase: &[u8],
@@ -91,7 +91,7 @@ impl VaultOwner {
     /// Adds a slot for a new recovery code, to be printed.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// What the store fails for.
     pub fn add_recovery(&self, label: &str) -> Result<RecoveryCode, Error> {
         let code = RecoveryCode::generate()?;
         self.add(label, &NewSecret::Recovery(&code))?;
@@ -101,7 +101,7 @@ impl VaultOwner {
     /// Adds a slot for somebody's identity; gives its id.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// What the store fails for.
     pub fn add_identity(&self, identity: &PublicKey, label: &str) -> Result<String, Error> {
         self.add(label, &NewSecret::Identity(identity))
     }
@@ -135,7 +135,7 @@ impl VaultOwner {
     /// That it cannot delete either, is up to the store's object lock or credentials.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// What the store fails for.
     pub fn add_writer(&self, label: &str) -> Result<WriterKey, Error> {
         let main = &self.main;
         let vault = &self.config.vault;
@@ -160,7 +160,7 @@ impl VaultOwner {
     /// to which of them the writer is believed, and a link of the chain names that list.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::LastSlot`], [`Error::Missing`].
+    /// [`Error::LastSlot`], [`Error::Missing`].
     pub fn remove_slot(&self, id: &str) -> Result<(), Error> {
         self.store.stop_looking();
         let missing = || Error::NoSlot(id.to_owned());

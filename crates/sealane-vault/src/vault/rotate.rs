@@ -61,7 +61,7 @@ impl VaultOwner {
     /// done again or completed.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::Rotated`] when another machine was
+    /// [`Error::WrongKey`], [`Error::Rotated`] when another machine was
     /// faster, and errors of the store.
     pub fn rotate(
         self,
