@@ -20,7 +20,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::Value;
-use sealane_vault::{Error, GetOptions, SkippedItem, Snapshot, SnapshotSelector, VaultPlace, VaultReader};
+use sealane_vault::{
+    Error, GetOptions, SkippedItem, Snapshot, SnapshotSelector, VaultPlace, VaultReader,
+};
 
 use crate::args::vault::{self as args, VaultVerb};
 use crate::colour::warn;

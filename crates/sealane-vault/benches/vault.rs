@@ -14,7 +14,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sealane_vault::{ChunkCompression, GetOptions, PutAccess, PutOptions, Snapshot, VaultMetadata, VaultOwner, VaultStore};
+use sealane_vault::{
+    ChunkCompression, GetOptions, PutAccess, PutOptions, Snapshot, VaultMetadata, VaultOwner,
+    VaultStore,
+};
 
 use shared::{CHEAP, PASSPHRASE, Seed, mixed_files};
 
@@ -127,7 +130,13 @@ impl Bench {
         VaultOwner::init(store, PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options).unwrap()
     }
 
-    fn put(&self, vault: &VaultOwner, row: &str, options: &PutOptions, source: &Path) -> (u64, u64) {
+    fn put(
+        &self,
+        vault: &VaultOwner,
+        row: &str,
+        options: &PutOptions,
+        source: &Path,
+    ) -> (u64, u64) {
         let begun = Instant::now();
         let put = vault.put_paths(&[source.to_owned()], options).unwrap();
         let counts = put.counts;

@@ -14,7 +14,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, makedev, mknodat};
-use sealane_vault::{Argon2Cost, ChunkCompression, OpenOptions, PutAccess, PutOptions, RecoveryCode, RotateOptions, SlotSecret, Snapshot, SnapshotEntryKind, VaultMetadata, VaultOwner, VaultStore, VaultWriter};
+use sealane_vault::{
+    Argon2Cost, ChunkCompression, OpenOptions, PutAccess, PutOptions, RecoveryCode, RotateOptions,
+    SlotSecret, Snapshot, SnapshotEntryKind, VaultMetadata, VaultOwner, VaultStore, VaultWriter,
+};
 use serde_json::{Value, json};
 
 const PASSPHRASE: &str = "the vault of the vectors";

@@ -139,7 +139,12 @@ pub fn plant_pack(vault: &VaultPlace, lies: &[HostileChunk]) -> Result<u64, Erro
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_index(vault: &VaultPlace, pack: &str, size: u64, ids: &[ChunkId]) -> Result<(), Error> {
+pub fn plant_index(
+    vault: &VaultPlace,
+    pack: &str,
+    size: u64,
+    ids: &[ChunkId],
+) -> Result<(), Error> {
     let hash = pack.rsplit('/').next().and_then(from_hex).unwrap_or_default();
     let kind = ChunkKind::Data;
     let descriptor = ChunkDescriptor { kind, compression: ChunkCompression::None };
@@ -159,7 +164,10 @@ pub fn plant_index(vault: &VaultPlace, pack: &str, size: u64, ids: &[ChunkId]) -
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_slot(vault: &VaultPlace, identity: &sealane_group::PublicKey) -> Result<String, Error> {
+pub fn plant_slot(
+    vault: &VaultPlace,
+    identity: &sealane_group::PublicKey,
+) -> Result<String, Error> {
     let main = crate::keys::VaultSecretKey::new([7; 32]);
     let secret = NewSecret::Identity(identity);
     // It comes before every other one by its name.

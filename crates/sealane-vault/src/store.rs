@@ -17,9 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::format::pack::ObjectHash;
 use crate::keys::random;
-use crate::limits::{
-    MAX_SPOOL_AGE_MS, MAX_STORE_REQUESTS, READ_PIECE_BYTES, S3_SINGLE_PUT_BYTES,
-};
+use crate::limits::{MAX_SPOOL_AGE_MS, MAX_STORE_REQUESTS, READ_PIECE_BYTES, S3_SINGLE_PUT_BYTES};
 use crate::wire::hex;
 
 pub use folder::FolderStore;

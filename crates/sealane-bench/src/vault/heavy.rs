@@ -31,8 +31,7 @@ pub(super) fn million(
     files: u64,
     add: &mut dyn FnMut(VaultBenchRow),
 ) -> Result<()> {
-    let ours: Vec<VaultBenchTool> =
-        tools.iter().filter(|tool| tool.is_usual()).cloned().collect();
+    let ours: Vec<VaultBenchTool> = tools.iter().filter(|tool| tool.is_usual()).cloned().collect();
     if ours.is_empty() {
         return Ok(());
     }

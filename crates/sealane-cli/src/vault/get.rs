@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sealane::Value;
-use sealane_vault::{Error, GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, VaultReader};
+use sealane_vault::{
+    Error, GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, VaultReader,
+};
 
 use super::progress::{ProgressForm, watched};
 use super::{VaultAccess, alike, path_bytes, size, skipped, snapshot, wanted, whose};

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use sealane::Value;
 use sealane_group::PublicKey;
-use sealane_vault::{Argon2Cost, OpenOptions, RecoveryCode, SlotInfo, SlotKind, VaultMetadata, VaultOwner};
+use sealane_vault::{
+    Argon2Cost, OpenOptions, RecoveryCode, SlotInfo, SlotKind, VaultMetadata, VaultOwner,
+};
 
 use super::VaultAccess;
 use crate::args::vault::{self as args, VaultInit, VaultKey, VaultKeyVerb};

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sealane::Value;
-use sealane_vault::{
-    ChunkCompression, PutAccess, PutOptions, PutProgress, PutReport, measure,
-};
+use sealane_vault::{ChunkCompression, PutAccess, PutOptions, PutProgress, PutReport, measure};
 
 use super::progress::{ProgressForm, watched};
 use super::{VaultAccess, alike, passed, secret_line, size, skipped, stream};

@@ -382,7 +382,8 @@ mod tests {
         let state = Some(folder.path().join("state"));
         let options = OpenOptions { state, ..OpenOptions::default() };
         let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-        let vault = VaultOwner::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+        let vault =
+            VaultOwner::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
         // No system has the first.
         for (name, failed) in [("system.sealane", 1), ("user.sealane", 0)] {
             let mut content = &b"content"[..];

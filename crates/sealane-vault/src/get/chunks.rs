@@ -8,9 +8,7 @@ use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::page::{FilePiece, read_list};
 use crate::keys::VaultSealingKeys;
-use crate::limits::{
-    MAX_CHUNK_LOOKS, MAX_READ_AHEAD_BYTES, MAX_VAIN_LOOKS, READ_BLOCK_BYTES,
-};
+use crate::limits::{MAX_CHUNK_LOOKS, MAX_READ_AHEAD_BYTES, MAX_VAIN_LOOKS, READ_BLOCK_BYTES};
 use crate::manifest::{ChunkFinding, ChunkLocation, ChunkManifest, ChunkState};
 use crate::vault::{Snapshot, VaultReader};
 use crate::wire::VaultFieldReader;

@@ -3,8 +3,7 @@ use sealane_group::{Identity, PublicKey, seal_to};
 use zeroize::Zeroizing;
 
 use super::{
-    RecoveryCode, VaultSecretKey, VaultSigner, aead, derive, open_with, random,
-    seal_with, verify,
+    RecoveryCode, VaultSecretKey, VaultSigner, aead, derive, open_with, random, seal_with, verify,
 };
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind, VaultId};

@@ -159,9 +159,8 @@ mod tests {
 
     fn paths(places: &[&str]) -> Vec<(String, bool)> {
         let named = |place: &&str| NamedRoot { place: place.into(), absolute: place.into() };
-        let mut roots = by_whole_path(&self::places(&outermost(
-            places.iter().map(named).collect(),
-        )));
+        let mut roots =
+            by_whole_path(&self::places(&outermost(places.iter().map(named).collect())));
         roots.sort_by(|a, b| compare(&a.path, &b.path));
         let shown = |root: PutRoot| {
             let is_whole = root.reach == RootReach::Whole;

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 
-use super::{VaultPlace, VaultReader};
 use super::trust::SignerKey;
 use super::unread::UnreadLink;
+use super::{VaultPlace, VaultReader};
 use crate::Error;
 use crate::format::pack::ObjectHash;
 use crate::format::roster::roster_key;

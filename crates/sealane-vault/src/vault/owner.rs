@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pin::VaultPin;
-use super::succession::{
-    OwnerSuccession, VaultTrust, first_owner, mend_rotations, owner_of,
-};
+use super::succession::{OwnerSuccession, VaultTrust, first_owner, mend_rotations, owner_of};
 use super::unlock::{VaultAdmission, admit, gone, unlock};
 use super::{OpenOptions, VaultPlace, VaultReader, VaultWriteKeys, read_config, remembered};
 use crate::Error;
@@ -19,7 +17,7 @@ use crate::keys::{
     Argon2Cost, KeySlot, NewSecret, SLOT_PREFIX, SlotSecret, VaultNamingKeys, VaultSealingKeys,
     VaultSecretKey, VaultSigner, derive, random, slot_key,
 };
-use MAX_SLOT_BYTES;
+use crate::limits::MAX_SLOT_BYTES;
 use crate::put::{PutAccess, SkippedItem, now_ns};
 use crate::store::{CreateOutcome, VaultStore};
 

@@ -7,7 +7,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sealane_vault::hostile::{self, FalseLink, HostileChunk};
-use sealane_vault::{Argon2Cost, ChunkId, FilePiece, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret, SnapshotEntry, SnapshotEntryKind, VaultMetadata, VaultOwner, VaultPlace, VaultStore, VaultWriter, WriterKey};
+use sealane_vault::{
+    Argon2Cost, ChunkId, FilePiece, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret,
+    SnapshotEntry, SnapshotEntryKind, VaultMetadata, VaultOwner, VaultPlace, VaultStore,
+    VaultWriter, WriterKey,
+};
 
 /// Bytes that may be held above a quiet run.
 const BOUND: usize = 64 << 20;
@@ -76,7 +80,9 @@ fn reads(folder: &Path, state: &str) {
 }
 
 /// A vault into which a writer has put the bomb.
-fn bombed(bomb: impl FnOnce(&VaultPlace) -> (Vec<HostileChunk>, Vec<ChunkId>)) -> tempfile::TempDir {
+fn bombed(
+    bomb: impl FnOnce(&VaultPlace) -> (Vec<HostileChunk>, Vec<ChunkId>),
+) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
     let secret = (b"secret", cost, VaultMetadata::Sealed);

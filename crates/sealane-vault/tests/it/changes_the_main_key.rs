@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, copy, head};
 use sealane_group::Identity;
 use sealane_vault::hostile::{self, FalseLink, HostileChunk};
-use sealane_vault::{Error, OpenOptions, PruneOptions, PutAccess, PutOptions, RecoveryCode, RetentionRules, RotateOptions, RotatedVault, SlotSecret, VaultOwner, VaultWriter};
+use sealane_vault::{
+    Error, OpenOptions, PruneOptions, PutAccess, PutOptions, RecoveryCode, RetentionRules,
+    RotateOptions, RotatedVault, SlotSecret, VaultOwner, VaultWriter,
+};
 
 const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
 
@@ -71,7 +74,8 @@ fn an_unchanged_tree_is_not_stored_again_by_anybody() {
     let source = tree(&place);
     let owner = place.init();
     let host = Host::of(&place, &owner, "host");
-    let put = |vault: VaultOwner| vault.put_paths(std::slice::from_ref(&source), &Default::default());
+    let put =
+        |vault: VaultOwner| vault.put_paths(std::slice::from_ref(&source), &Default::default());
     put(place.open()).unwrap();
     put(place.open_afresh("second")).unwrap();
     put(host.open(&place)).unwrap();
@@ -566,10 +570,8 @@ fn beside_puts_and_prunes_of_other_machines() {
     let kept = std::thread::scope(|scope| {
         // Also where this thread panics: the others would go on for ever.
         let _done = SetWhenDropped(&done);
-        let threads = [
-            scope.spawn(|| run(&second, "second")),
-            scope.spawn(|| run(&writer, "host")),
-        ];
+        let threads =
+            [scope.spawn(|| run(&second, "second")), scope.spawn(|| run(&writer, "host"))];
         while puts.load(Ordering::Relaxed) < 5 && changes.get() < 12 {
             retry(&|| try_rotate(&place).map(|_| 0));
             changes.set(changes.get() + 1);

@@ -35,7 +35,8 @@ fn one_two_and_four_threads_write_the_same_objects() {
             }
             let store = VaultStore::open(other.path("vault").to_str().unwrap()).unwrap();
             let vault =
-                VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &other.options()).unwrap();
+                VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &other.options())
+                    .unwrap();
             let options = PutOptions { compression, threads, ..PutOptions::default() };
             vault.put_paths(std::slice::from_ref(&source), &options).unwrap();
             let packs = packs(&other);

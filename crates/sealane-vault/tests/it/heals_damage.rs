@@ -7,7 +7,10 @@ use std::path::Path;
 
 use crate::shared::{Host, PASSPHRASE, Place, assert_same, flip, odd_files};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RecoveryCode, RetentionRules, SkippedItem, SlotSecret, VaultOwner, VaultStore};
+use sealane_vault::{
+    Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RecoveryCode,
+    RetentionRules, SkippedItem, SlotSecret, VaultOwner, VaultStore,
+};
 
 /// A vault with the first state of a tree and a second one, a writer's copy among them.
 struct Kept {
@@ -172,7 +175,8 @@ fn a_second_whole_copy_is_used_by_every_reader() {
         assert_same(&source, &target);
     }
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault = VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault =
+        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = tempfile::tempdir().unwrap();
     let got = vault.recover_to(Some(1), target.path(), &GetOptions::default()).unwrap();
     assert_eq!(got.report.failed, []);
@@ -262,8 +266,9 @@ fn a_machine_that_never_read_the_damage_prunes_the_damaged_copy_and_not_the_heal
         let place = Place::new();
         let content = crate::shared::Seed(seed).random(50_000);
         let source = place.source(|folder| fs::write(folder.join("file"), content).unwrap());
-        let put =
-            |vault: &dyn PutAccess| vault.put_paths(std::slice::from_ref(&source), &Default::default());
+        let put = |vault: &dyn PutAccess| {
+            vault.put_paths(std::slice::from_ref(&source), &Default::default())
+        };
         let owner = place.init();
         put(&owner).unwrap();
         drop(place.open_afresh("other"));

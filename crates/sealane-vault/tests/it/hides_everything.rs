@@ -3,7 +3,9 @@
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place};
-use sealane_vault::{OpenOptions, PutAccess, PutOptions, SlotSecret, VaultMetadata, VaultOwner, leaks};
+use sealane_vault::{
+    OpenOptions, PutAccess, PutOptions, SlotSecret, VaultMetadata, VaultOwner, leaks,
+};
 
 const NAME: &str = "very-secret-name-of-a-file";
 const CONTENT: &[u8] = b"a known file whose presence somebody would like to confirm";

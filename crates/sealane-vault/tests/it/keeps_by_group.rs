@@ -6,7 +6,10 @@ use std::fs;
 use std::time::Duration;
 
 use crate::shared::{Place, Seed};
-use sealane_vault::{Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionGroupBy, RetentionRules, SlotSecret, SnapshotSelector, VaultOwner, VaultStore, VaultWriter, WriterKey};
+use sealane_vault::{
+    Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionGroupBy,
+    RetentionRules, SlotSecret, SnapshotSelector, VaultOwner, VaultStore, VaultWriter, WriterKey,
+};
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// 2026-11-01, some hours before noon.
@@ -226,7 +229,8 @@ fn a_vault_of_version_1_is_grouped_by_the_names_in_it() {
     }
     let passphrase = told["passphrase"].as_str().unwrap().as_bytes();
     let vault =
-        VaultOwner::open(place.store(), &SlotSecret::Passphrase(passphrase), &place.options()).unwrap();
+        VaultOwner::open(place.store(), &SlotSecret::Passphrase(passphrase), &place.options())
+            .unwrap();
     let roots: BTreeMap<u64, BTreeSet<Vec<u8>>> = vault
         .snapshots()
         .unwrap()

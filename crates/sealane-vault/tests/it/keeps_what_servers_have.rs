@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, getxattr, lsetxattr, makedev, mknodat};
-use sealane_vault::{DrillOptions, GetOptions, GetReport, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner};
+use sealane_vault::{
+    DrillOptions, GetOptions, GetReport, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner,
+};
 
 use crate::shared::{Host, PASSPHRASE, Place};
 
@@ -338,7 +340,8 @@ fn a_pipe_alone_is_something_that_was_recovered() {
     let vault = place.init();
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let alone = VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let alone =
+        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let pipe = GetOptions { paths: vec![b"source/pipe".to_vec()], ..GetOptions::default() };
     let report = alone.recover_to(None, &place.path("target"), &pipe).unwrap().report;
     assert_eq!((report.failed, report.others, report.folders), (vec![], 1, 0));

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::shared::{PASSPHRASE, Place, flip, odd_files};
-use sealane_vault::{Error, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner, VaultStore, VerifyReport};
+use sealane_vault::{
+    Error, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner, VaultStore,
+    VerifyReport,
+};
 
 /// A vault with two snapshots.
 fn vault() -> Place {

@@ -8,7 +8,10 @@ use std::time::Duration;
 use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place};
 use sealane_group::Identity;
-use sealane_vault::{Error, OpenOptions, PutAccess, PutOptions, S3Store, SlotSecret, VaultMetadata, VaultOwner, VaultStore, VaultWriter};
+use sealane_vault::{
+    Error, OpenOptions, PutAccess, PutOptions, S3Store, SlotSecret, VaultMetadata, VaultOwner,
+    VaultStore, VaultWriter,
+};
 
 /// A vault that somebody opens by identity, and another that the store made for that identity and
 /// has put in its place.
@@ -18,7 +21,8 @@ fn exchanged(place: &Place, victim: &Identity) {
     open(place, victim, None).unwrap();
     let store = VaultStore::open(place.path("evil").to_str().unwrap()).unwrap();
     let options = OpenOptions { state: Some(place.path("thief")), ..OpenOptions::default() };
-    let evil = VaultOwner::init(store, b"of the store", CHEAP, VaultMetadata::Sealed, &options).unwrap();
+    let evil =
+        VaultOwner::init(store, b"of the store", CHEAP, VaultMetadata::Sealed, &options).unwrap();
     evil.add_identity(victim.public(), "victim").unwrap();
     fs::rename(place.path("vault"), place.path("held")).unwrap();
     fs::rename(place.path("evil"), place.path("vault")).unwrap();
@@ -57,7 +61,8 @@ fn a_machine_that_remembers_nothing_is_told_what_to_expect() {
     let (place, victim) = (Place::new(), Identity::generate("victim").unwrap());
     exchanged(&place, &victim);
     let held = VaultStore::open(place.path("held").to_str().unwrap()).unwrap();
-    let own = VaultOwner::open(held, &SlotSecret::Passphrase(PASSPHRASE), &place.options()).unwrap();
+    let own =
+        VaultOwner::open(held, &SlotSecret::Passphrase(PASSPHRASE), &place.options()).unwrap();
     fs::remove_dir_all(place.path("state")).unwrap();
     let refused = open(&place, &victim, Some(own.anchor())).unwrap_err();
     assert_eq!(refused.info().name, "VaultExchanged");
@@ -245,12 +250,14 @@ fn a_bucket_of_the_same_name_at_another_server_is_another_place() {
     };
     let init = |server: &Server| {
         let options = place.options();
-        VaultOwner::init(bucket(server), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options).unwrap()
+        VaultOwner::init(bucket(server), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options)
+            .unwrap()
     };
     let (first, second) = (init(&one), init(&two));
     assert_ne!(first.id(), second.id());
-    let open =
-        |server| VaultOwner::open(bucket(server), &SlotSecret::Passphrase(PASSPHRASE), &place.options());
+    let open = |server| {
+        VaultOwner::open(bucket(server), &SlotSecret::Passphrase(PASSPHRASE), &place.options())
+    };
     assert_eq!(open(&one).unwrap().id(), first.id());
     assert_eq!(open(&two).unwrap().id(), second.id());
     // A place that an earlier version remembers without its server counts where nothing else is

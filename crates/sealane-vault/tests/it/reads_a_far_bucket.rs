@@ -10,7 +10,10 @@ use std::time::Duration;
 use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
 use crate::shared::{PASSPHRASE, Place, Seed, assert_same};
-use sealane_vault::{GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, RotateOptions, S3Store, SlotSecret, StoreRetry, VaultOwner, VaultStore};
+use sealane_vault::{
+    GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, RotateOptions,
+    S3Store, SlotSecret, StoreRetry, VaultOwner, VaultStore,
+};
 
 /// Snapshots of the vault whose requests are counted.
 const SNAPSHOTS: usize = 400;

@@ -4,7 +4,9 @@
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place, copy};
-use sealane_vault::{Error, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner, VaultStore};
+use sealane_vault::{
+    Error, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner, VaultStore,
+};
 
 fn put(vault: &dyn PutAccess, name: &str) -> Result<u64, Error> {
     let put = vault.put_reader("file", &mut name.as_bytes(), &PutOptions::default());

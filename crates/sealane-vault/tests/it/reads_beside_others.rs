@@ -11,7 +11,11 @@ use std::time::{Duration, SystemTime};
 use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, Seed, assert_same, copy};
-use sealane_vault::{DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport, RetentionRules, RotateOptions, S3Store, SlotSecret, Snapshot, SnapshotSelector, VaultMetadata, VaultOwner, VaultStore, VaultWriter, hostile};
+use sealane_vault::{
+    DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport,
+    RetentionRules, RotateOptions, S3Store, SlotSecret, Snapshot, SnapshotSelector, VaultMetadata,
+    VaultOwner, VaultStore, VaultWriter, hostile,
+};
 
 const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
 /// A busy machine may stand still for longer than a server may be silent.
@@ -232,7 +236,8 @@ impl Stage {
         let mut stage = Stage { place, server, objects, slot: String::new() };
         let owner = options(&stage.place, "owner");
         let vault =
-            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Plain, &owner).unwrap();
+            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Plain, &owner)
+                .unwrap();
         stage.slot = Host::of(&stage.place, &vault, "host").slot;
         let source = stage.place.source(|folder| {
             fs::write(folder.join("stays"), Seed(1).random(300_000)).unwrap();
@@ -261,7 +266,8 @@ impl Stage {
         let mut stage = Stage { place, server, objects: BTreeMap::new(), slot: String::new() };
         let owner = options(&stage.place, "owner");
         let vault =
-            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
+            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner)
+                .unwrap();
         stage.slot = Host::of(&stage.place, &vault, "host").slot;
         let (source, again) = (stage.place.path("source"), stage.place.path("again/source"));
         let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -400,7 +406,8 @@ fn a_prune_before_any_request_of_a_put_loses_nothing() {
             other => other,
         };
         let number = put.unwrap().snapshot;
-        let has = |vault: &VaultOwner| vault.snapshots().unwrap().iter().any(|s| s.number == number);
+        let has =
+            |vault: &VaultOwner| vault.snapshots().unwrap().iter().any(|s| s.number == number);
         assert!(has(vault) && has(&stage.open("fresh")));
         READERS[0].1(&stage.place, &stage.open("fresh"));
     });
@@ -439,7 +446,8 @@ fn a_writer_that_is_removed_before_any_request_of_its_put_is_told_so() {
         }
     };
     let owner = options(&place, "owner");
-    let vault = VaultOwner::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
+    let vault =
+        VaultOwner::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
     let host = Host::of(&place, &vault, "host");
     let (objects, slot) = (server.objects(), host.slot.clone());
     copy(&place.path("owner"), &place.path("then"));

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use crate::hostile_s3::{HostileS3, Way};
 use crate::s3::{Answer, Proxy, Server};
 use crate::shared::{CHEAP, PASSPHRASE};
-use sealane_vault::{Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport, RetentionRules, S3Store, SlotSecret, VaultMetadata, VaultOwner, VaultStore};
+use sealane_vault::{
+    Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport, RetentionRules,
+    S3Store, SlotSecret, VaultMetadata, VaultOwner, VaultStore,
+};
 
 /// How long the client waits for a server that is late.
 const PATIENCE: Duration = Duration::from_millis(600);
@@ -33,7 +36,11 @@ fn init(port: u16, home: &Path) -> Result<VaultOwner, Error> {
 }
 
 fn open_as(port: u16, home: &Path, machine: &str) -> Result<VaultOwner, Error> {
-    VaultOwner::open(store(port, home), &SlotSecret::Passphrase(PASSPHRASE), &options(home, machine))
+    VaultOwner::open(
+        store(port, home),
+        &SlotSecret::Passphrase(PASSPHRASE),
+        &options(home, machine),
+    )
 }
 
 fn open(port: u16, home: &Path) -> VaultOwner {

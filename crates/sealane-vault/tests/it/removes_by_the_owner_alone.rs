@@ -5,7 +5,9 @@ use std::fs;
 
 use crate::shared::{Host, Place, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{PruneOptions, PutAccess, PutOptions, RetentionGroupBy, RetentionRules, VaultOwner};
+use sealane_vault::{
+    PruneOptions, PutAccess, PutOptions, RetentionGroupBy, RetentionRules, VaultOwner,
+};
 
 fn put(vault: &dyn PutAccess, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot

@@ -8,7 +8,11 @@ use std::path::Path;
 
 use crate::shared::{Host, PASSPHRASE, Place, Seed, copy, head};
 use sealane_vault::hostile::{self, FalseLink, HostileChunk};
-use sealane_vault::{FilePiece, OpenOptions, PruneOptions, PruneReport, PutAccess, PutOptions, RetentionGroupBy, RetentionRules, RotateOptions, SlotSecret, SnapshotEntry, SnapshotEntryKind, VaultOwner, VaultWriter};
+use sealane_vault::{
+    FilePiece, OpenOptions, PruneOptions, PruneReport, PutAccess, PutOptions, RetentionGroupBy,
+    RetentionRules, RotateOptions, SlotSecret, SnapshotEntry, SnapshotEntryKind, VaultOwner,
+    VaultWriter,
+};
 
 /// Files of snapshots, by number.
 type Contents = BTreeMap<u64, Vec<u8>>;

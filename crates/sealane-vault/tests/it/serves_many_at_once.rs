@@ -110,8 +110,7 @@ fn owner(store: VaultStore, state: PathBuf) -> Result<VaultOwner, Error> {
 
 fn rules() -> PruneOptions {
     let keep = RetentionRules { last: LAST, daily: DAILY, ..RetentionRules::default() };
-    let group_by =
-        RetentionGroupBy { signer: true, host: true, paths: false, tags: false };
+    let group_by = RetentionGroupBy { signer: true, host: true, paths: false, tags: false };
     PruneOptions { keep, group_by, ..PruneOptions::default() }
 }
 

@@ -9,7 +9,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sealane_vault::{Argon2Cost, GetOptions, OpenOptions, SkippedItem, SlotSecret, VaultMetadata, VaultOwner, VaultPlace, VaultStore, VaultWriter, WriterKey};
+use sealane_vault::{
+    Argon2Cost, GetOptions, OpenOptions, SkippedItem, SlotSecret, VaultMetadata, VaultOwner,
+    VaultPlace, VaultStore, VaultWriter, WriterKey,
+};
 
 pub(crate) const PASSPHRASE: &[u8] = b"correct horse battery staple";
 

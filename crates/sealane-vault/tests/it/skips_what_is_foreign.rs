@@ -4,7 +4,10 @@ use std::fs;
 
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{DrillOptions, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, SlotSecret, SnapshotSelector, VaultOwner};
+use sealane_vault::{
+    DrillOptions, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules,
+    SlotSecret, SnapshotSelector, VaultOwner,
+};
 
 /// Every verb works, and `key` is named by all of them.
 fn works(place: &Place, key: &str) {
@@ -33,7 +36,8 @@ fn works(place: &Place, key: &str) {
         assert!(problems.iter().all(|problem| problem.path.contains(key)), "{key}: {problems:?}");
     }
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault = VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault =
+        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = tempfile::tempdir().unwrap();
     let recovered = vault.recover_to(None, target.path(), &GetOptions::default()).unwrap();
     assert!(recovered.report.files > 0, "{key}");
@@ -196,8 +200,8 @@ fn a_slot_with_a_flipped_bit_stops_nobody_who_opens_by_another() {
         fs::write(&path, &whole).unwrap();
     }
     fs::remove_file(&path).unwrap();
-    let vault =
-        VaultOwner::open(place.store(), &SlotSecret::Identity(&identity), &place.options()).unwrap();
+    let vault = VaultOwner::open(place.store(), &SlotSecret::Identity(&identity), &place.options())
+        .unwrap();
     assert!(vault.verify(false).unwrap().problems.iter().any(|at| at.path.contains(&slot.id)));
     // A repair signs a list of what is left.
     let repaired = vault.repair(&[], &PutOptions::default()).unwrap();
@@ -212,7 +216,8 @@ fn recovering_nothing_is_a_failure() {
     let link = FalseLink { number: number + 1, previous, ..FalseLink::default() };
     hostile::plant_link(&writer, link).unwrap();
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault = VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault =
+        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = place.path("target");
     let newer = Some(number + 1);
     let empty = vault.recover_to(newer, &target, &GetOptions::default()).unwrap_err();

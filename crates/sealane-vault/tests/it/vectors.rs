@@ -6,7 +6,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sealane_vault::{GetOptions, PutAccess, PutOptions, RecoveryCode, SlotSecret, SnapshotEntry, SnapshotEntryKind, VaultOwner, VaultStore};
+use sealane_vault::{
+    GetOptions, PutAccess, PutOptions, RecoveryCode, SlotSecret, SnapshotEntry, SnapshotEntryKind,
+    VaultOwner, VaultStore,
+};
 use serde_json::Value;
 
 use crate::shared::Place;

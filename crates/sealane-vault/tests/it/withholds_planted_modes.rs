@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use crate::shared::{Host, PASSPHRASE, Place};
-use sealane_vault::{DrillOptions, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner};
+use sealane_vault::{
+    DrillOptions, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner,
+};
 
 #[test]
 fn a_writer_plants_no_program_that_runs_as_somebody_else() {

@@ -10,7 +10,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::shared::{Place, Seed, assert_same, flip, odd_files};
-use sealane_vault::{DifferenceKind, Error, PruneOptions, PutAccess, PutOptions, Snapshot, VaultOwner, VerifyData, VerifyPart};
+use sealane_vault::{
+    DifferenceKind, Error, PruneOptions, PutAccess, PutOptions, Snapshot, VaultOwner, VerifyData,
+    VerifyPart,
+};
 
 fn forget(numbers: &[u64]) -> PruneOptions {
     let forget = Some(numbers.iter().copied().collect());
@@ -46,7 +49,11 @@ fn those_that_are_named_are_forgotten_and_no_others() {
 }
 
 /// The paths that differ, and how.
-fn differences(vault: &VaultOwner, from: &Snapshot, to: &Snapshot) -> BTreeMap<String, DifferenceKind> {
+fn differences(
+    vault: &VaultOwner,
+    from: &Snapshot,
+    to: &Snapshot,
+) -> BTreeMap<String, DifferenceKind> {
     let mut found = BTreeMap::new();
     let compared = vault.diff(from, to, &[], &mut |one| {
         assert!(found.insert(one.entry.shown(), one.kind).is_none());

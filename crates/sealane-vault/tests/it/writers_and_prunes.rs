@@ -3,7 +3,10 @@
 use std::fs;
 
 use crate::shared::{CHEAP, PASSPHRASE, Place, assert_same, mixed_files};
-use sealane_vault::{GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, SlotSecret, VaultOwner, VaultWriter, WriterKey};
+use sealane_vault::{
+    GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, SlotSecret,
+    VaultOwner, VaultWriter, WriterKey,
+};
 
 #[test]
 fn a_writer_adds_and_cannot_read() {
