@@ -74,16 +74,18 @@ fn an_unchanged_tree_is_not_stored_again_by_anybody() {
     let source = tree(&place);
     let owner = place.init();
     let host = Host::of(&place, &owner, "host");
-    let put =
-        |vault: VaultOwner| vault.put_paths(std::slice::from_ref(&source), &Default::default());
-    put(place.open()).unwrap();
-    put(place.open_afresh("second")).unwrap();
-    put(host.open(&place)).unwrap();
+    let put = |vault: &dyn PutAccess| {
+        vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())
+    };
+    put(&place.open()).unwrap();
+    put(&place.open_afresh("second")).unwrap();
+    put(&host.open(&place)).unwrap();
     let packs = keys(&place, "packs/");
     for _ in 0..2 {
         drop(rotate(&place));
-        for vault in [place.open(), place.open_afresh("second"), host.open(&place)] {
-            let put = put(vault).unwrap();
+        let second: Box<dyn PutAccess> = Box::new(place.open_afresh("second"));
+        for vault in [place.open_to_put(), second, host.open_to_put(&place)] {
+            let put = put(vault.as_ref()).unwrap();
             assert_eq!((put.counts.new_chunks, put.counts.stored_bytes), (0, 0));
         }
         assert_eq!(keys(&place, "packs/"), packs);
@@ -94,7 +96,7 @@ fn an_unchanged_tree_is_not_stored_again_by_anybody() {
     let report = place.open().prune(&prune).unwrap();
     assert!(report.repacked > 0 && keys(&place, "packs/").is_disjoint(&packs), "{report:?}");
     for vault in [place.open(), place.open_afresh("second"), place.open_afresh("third")] {
-        assert_eq!(put(vault).unwrap().counts.stored_bytes, 0);
+        assert_eq!(put(&vault).unwrap().counts.stored_bytes, 0);
     }
     assert_whole(&place, &place.open_afresh("fresh"));
     assert_eq!(place.open().verify(true).unwrap().problems, []);

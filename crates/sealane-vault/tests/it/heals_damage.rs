@@ -350,7 +350,7 @@ fn a_chunk_that_opens_in_no_pack_keeps_all_of_them_and_names_them() {
     let source = place.source(|folder| fs::write(folder.join("file"), content).unwrap());
     let owner = place.init();
     let host = Host::of(&place, &owner, "host");
-    for vault in [place.open(), host.open(&place)] {
+    for vault in [place.open_to_put(), host.open_to_put(&place)] {
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     }
     let whole = place.objects();

@@ -263,7 +263,8 @@ fn a_dry_run_says_what_the_prune_does() {
         let mut below = |bound: u64| random.next() % bound;
         let place = Place::new();
         let owner = place.init();
-        let signers = [place.open(), writer(&place, &owner, "field")];
+        let field: Box<dyn PutAccess> = Box::new(writer(&place, &owner, "field"));
+        let signers = [place.open_to_put(), field];
         for _ in 0..4 + below(10) {
             // Days stand still and go back, too.
             let day = below(60) as i64 - 30;
@@ -271,7 +272,11 @@ fn a_dry_run_says_what_the_prune_does() {
             if below(3) == 0 {
                 options.tags = vec!["keep".to_owned()];
             }
-            put(&signers[below(2) as usize], ["docs", "photos"][below(2) as usize], &options);
+            put(
+                signers[below(2) as usize].as_ref(),
+                ["docs", "photos"][below(2) as usize],
+                &options,
+            );
         }
         let keep = RetentionRules {
             last: below(3) as usize,

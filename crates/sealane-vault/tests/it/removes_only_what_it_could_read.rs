@@ -29,8 +29,11 @@ fn kept() -> (Place, Contents) {
     let mut contents = Contents::new();
     for number in 1..=4 {
         let content = Seed(number).random(100_000);
-        let vault = if number % 2 == 0 { host.open(&place) } else { place.open() };
-        assert_eq!(put(&vault, &content), number);
+        let vault = match number % 2 == 0 {
+            true => host.open_to_put(&place),
+            false => place.open_to_put(),
+        };
+        assert_eq!(put(vault.as_ref(), &content), number);
         contents.insert(number, content);
     }
     place.open();
@@ -262,8 +265,11 @@ fn a_lost_link_is_given_up_and_the_whole_one_in_its_place_stays() {
     let mut contents = Contents::new();
     for number in 1..=3 {
         let content = Seed(number).random(100_000);
-        let vault = if number == 2 { host.open(&place) } else { place.open() };
-        assert_eq!(put(&vault, &content), number);
+        let vault = match number == 2 {
+            true => host.open_to_put(&place),
+            false => place.open_to_put(),
+        };
+        assert_eq!(put(vault.as_ref(), &content), number);
         contents.insert(number, content);
     }
     let twin = twin(&place, 3);
@@ -320,8 +326,11 @@ fn a_list_of_slots_that_is_lost_stops_a_prune() {
     lost.push(place.store().list("roster/").unwrap().pop().unwrap().key);
     for number in [5, 6] {
         let content = Seed(number).random(100_000);
-        let vault = if number == 5 { host.open(&place) } else { place.open() };
-        assert_eq!(put(&vault, &content), number);
+        let vault = match number == 5 {
+            true => host.open_to_put(&place),
+            false => place.open_to_put(),
+        };
+        assert_eq!(put(vault.as_ref(), &content), number);
         contents.insert(number, content);
     }
     let objects = place.objects();
@@ -391,7 +400,7 @@ fn a_page_that_is_tolerated_of_a_writer_is_not_tolerated_of_the_owner() {
     owner.put_paths(std::slice::from_ref(&source), &options).unwrap();
     let before = place.objects();
     fs::write(source.join("small"), b"small").unwrap();
-    for vault in [host.open(&place), place.open()] {
+    for vault in [host.open_to_put(&place), place.open_to_put()] {
         vault.put_paths(std::slice::from_ref(&source), &options).unwrap();
     }
     // Nothing is left for a while of what the two have kept but their links.

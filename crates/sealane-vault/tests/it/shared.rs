@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sealane_vault::{
-    Argon2Cost, GetOptions, OpenOptions, SkippedItem, SlotSecret, VaultMetadata, VaultOwner,
-    VaultPlace, VaultStore, VaultWriter, WriterKey,
+    Argon2Cost, GetOptions, OpenOptions, PutAccess, SkippedItem, SlotSecret, VaultMetadata,
+    VaultOwner, VaultPlace, VaultStore, VaultWriter, WriterKey,
 };
 
 pub(crate) const PASSPHRASE: &[u8] = b"correct horse battery staple";
@@ -236,6 +236,10 @@ impl Place {
         VaultOwner::open(self.store(), &SlotSecret::Passphrase(PASSPHRASE), &self.options())
     }
 
+    pub(crate) fn open_to_put(&self) -> Box<dyn PutAccess> {
+        Box::new(self.open())
+    }
+
     /// Opens it where nothing of it is remembered.
     pub(crate) fn open_afresh(&self, state: &str) -> VaultOwner {
         let options = OpenOptions { state: Some(self.path(state)), ..OpenOptions::default() };
@@ -292,6 +296,11 @@ impl Host {
 
     pub(crate) fn open(&self, place: &Place) -> VaultWriter {
         self.try_open(place).unwrap()
+    }
+
+    /// The same as the owner's access to put, so that both stand in one list.
+    pub(crate) fn open_to_put(&self, place: &Place) -> Box<dyn PutAccess> {
+        Box::new(self.open(place))
     }
 
     pub(crate) fn try_open(&self, place: &Place) -> Result<VaultWriter, sealane_vault::Error> {
