@@ -142,12 +142,12 @@ fn a_restore_has_several_requests_under_way() {
     let far = open(&server, &place, "far");
     let snapshot = far.snapshot(None).unwrap();
     server.seen();
-    server.hold("/packs/", 8);
+    server.gather("/packs/", 6);
     let target = place.path("target");
     let got = far.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
     assert_eq!((got.files, got.failed), (1, vec![]));
     assert_same(&source, &target.join("source"));
-    assert_eq!(server.most_at_once(), 8);
+    assert!(server.most_at_once() >= 6, "{} at once", server.most_at_once());
     let read = server.seen().iter().filter(|what| what.contains("/packs/")).count();
     assert!(read <= 20, "{read} requests for 10 MiB");
 }
