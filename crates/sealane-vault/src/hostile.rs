@@ -29,8 +29,8 @@ pub fn set_clock_forward(ns: i64) {
     CLOCK_AHEAD_NS.store(ns, Ordering::Relaxed);
 }
 
-/// Lets the puts of a vault rely on what they have seen for no longer than this, as if an outage had
-/// lasted so long.
+/// Lets the puts of a vault rely on what they have seen for no longer than this, as if an outage
+/// had lasted so long.
 pub fn rely_for(vault: &mut VaultOwner, time: Duration) {
     vault.rely_for(time);
 }

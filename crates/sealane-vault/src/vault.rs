@@ -68,16 +68,17 @@ pub struct OpenOptions {
     pub state: Option<PathBuf>,
     /// A head that the store must have: `number:hash`, as [`VaultPlace::head_text`] gives it.
     pub expect_head: Option<String>,
-    /// The vault and owner that the place must hold: `vault:owner`, as [`VaultOwner::anchor`] gives it.
-    /// Given and found, it takes the place of what this machine remembers of that place.
+    /// The vault and owner that the place must hold: `vault:owner`, as [`VaultPlace::anchor`] gives
+    /// it. Given and found, it takes the place of what this machine remembers of that place.
     pub expect: Option<String>,
     /// Use the objects alone: no manifest and no index, and if need be no config. For recovery;
     /// whether the store was rolled back is not checked, and nothing is remembered.
     pub objects_alone: bool,
-    /// A head, as [`VaultPlace::head_text`] gives it, that the store may be behind what was seen here
-    /// from. Whoever reads is then only warned; whoever writes gives up what lies between.
+    /// A head, as [`VaultPlace::head_text`] gives it, that the store may be behind what was seen
+    /// here from. Whoever reads is then only warned; whoever writes gives up what lies between.
     pub accept_rollback: Option<String>,
-    /// Makes a vault even where another one was: [`VaultOwner::init`] refuses such a place otherwise.
+    /// Makes a vault even where another one was: [`VaultOwner::init`] refuses such a place
+    /// otherwise.
     pub replace: bool,
     /// The handle serves one command alone. Listings of a bucket then count from the opening on,
     /// for no longer than a minute, until the command writes or removes something there.

@@ -43,8 +43,8 @@ impl VaultReader {
     /// are not read either.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] for paths that neither has; as [`VaultReader::entries`], and the errors of
-    /// `found`.
+    /// [`Error::NoEntry`] for paths that neither has; as [`VaultReader::entries`], and the errors
+    /// of `found`.
     pub fn diff(
         &self,
         before: &Snapshot,

@@ -67,8 +67,8 @@ impl DrillReport {
         let failed: Vec<Value> = self.failed.iter().take(100).map(failed).collect();
         json!({
             "v": 1, "time_ns": self.time_ns, "snapshot": self.snapshot, "head": self.head,
-            "all": self.all, "left_out": self.left_out, "entries": self.entries, "files": self.files, "bytes": self.bytes,
-            "took_ms": self.took_ms, "proven": self.failed.is_empty(), "failed": failed,
+            "all": self.all, "left_out": self.left_out, "entries": self.entries,
+            "files": self.files, "bytes": self.bytes, "took_ms": self.took_ms, "proven": self.failed.is_empty(), "failed": failed,
         })
     }
 
@@ -294,7 +294,7 @@ impl VaultReader {
     ///
     /// # Errors
     /// What the store fails for. Reports that the owner did not sign are
-    /// skipped and named by [`VaultOwner::warnings`].
+    /// skipped and named by [`VaultPlace::warnings`].
     pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
         for object in self.store().list("reports/")?.iter().rev() {
             match self.read_report(&object.key) {

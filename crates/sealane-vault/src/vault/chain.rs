@@ -53,7 +53,7 @@ impl VaultReader {
     ///
     /// # Errors
     /// What the store fails for. What is not believed or does not connect
-    /// is skipped and named by [`VaultOwner::warnings`].
+    /// is skipped and named by [`VaultPlace::warnings`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         let _look = self.store.look();
         let chain = self.walk(None)?;

@@ -127,7 +127,8 @@ impl Gate {
         let closed = |state: &mut GateState| state.most < state.wanted;
         let patience = if state.lets_go { LET_GO } else { GATE };
         let (mut state, waited) = self.moved.wait_timeout_while(state, patience, closed).unwrap();
-        assert!(state.lets_go || !waited.timed_out(), "{} of {} readers came", state.most, state.wanted);
+        let is_over = waited.timed_out() && !state.lets_go;
+        assert!(!is_over, "{} of {} readers came", state.most, state.wanted);
         drop(state);
         let served = serve();
         state = self.state.lock().unwrap();

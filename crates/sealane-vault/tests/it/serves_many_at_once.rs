@@ -2,9 +2,9 @@
 //! confirmed comes back byte for byte, or went by a rule.
 //!
 //! Each but the reader is a process, and one in three is killed. During each prune one object, any,
-//! cannot be read. A bucket refuses requests and loses answers. Between two days, while nobody puts,
-//! the clock goes on. A ledger of the test's own says what must be there: it shares no code with
-//! the vault's rules.
+//! cannot be read. A bucket refuses requests and loses answers. Between two days, while nobody
+//! puts, the clock goes on. A ledger of the test's own says what must be there: it shares no code
+//! with the vault's rules.
 //!
 //! `SEALANE_SECONDS` says for how long, on each kind of store; it makes forty days of that.
 
@@ -124,7 +124,7 @@ struct Attempt {
 
 /// What must be in the vault, as the test knows it.
 #[derive(Default)]
-struct Ledger {
+struct ManyLedger {
     confirmed: BTreeMap<u64, Attempt>,
     /// Puts of which nobody knows whether they made a snapshot.
     perhaps: Vec<Attempt>,
@@ -137,7 +137,7 @@ struct Ledger {
     removed_packs: u64,
 }
 
-impl Ledger {
+impl ManyLedger {
     /// Whether the rules let a snapshot go: enough newer ones of its user are there. One that may
     /// be there counts, so that the rules are never taken for stricter than they are.
     fn may_go(&self, number: u64) -> bool {
@@ -155,7 +155,7 @@ struct Scene<'a> {
     store: &'a StageStore,
     server: Option<&'a HostileS3>,
     key: String,
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<ManyLedger>,
     seed: Mutex<Seed>,
 }
 

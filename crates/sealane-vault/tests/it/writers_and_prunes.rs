@@ -21,8 +21,8 @@ fn a_writer_adds_and_cannot_read() {
     // The writer knows by its own memory which chunks it has kept.
     let again = writer().put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     assert_eq!(again.counts.new_chunks, 0);
-    // That it reads, prunes and verifies nothing is for the compiler: see `VaultWriter`. Of slots it
-    // sees what the store shows to anybody.
+    // That it reads, prunes and verifies nothing is for the compiler: see `VaultWriter`. Of slots
+    // it sees what the store shows to anybody.
     assert!(writer().slots().unwrap().iter().all(|slot| slot.label.is_none()));
 
     let owner = place.open();
