@@ -294,7 +294,7 @@ impl VaultReader {
     ///
     /// # Errors
     /// What the store fails for. Reports that the owner did not sign are
-    /// skipped and named by [`VaultPlace::warnings`].
+    /// skipped and named by [`crate::VaultPlace::warnings`].
     pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
         for object in self.store().list("reports/")?.iter().rev() {
             match self.read_report(&object.key) {

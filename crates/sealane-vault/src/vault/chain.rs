@@ -298,7 +298,7 @@ impl VaultPlace {
     /// The head as people write it down: `number:hash`.
     ///
     /// # Errors
-    /// As [`VaultOwner::open`].
+    /// As [`crate::VaultOwner::open`].
     pub fn head_text(&self) -> Result<String, Error> {
         Ok(head_text(self.head()?.unwrap_or_default()))
     }
