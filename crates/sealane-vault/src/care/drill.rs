@@ -68,7 +68,8 @@ impl DrillReport {
         json!({
             "v": 1, "time_ns": self.time_ns, "snapshot": self.snapshot, "head": self.head,
             "all": self.all, "left_out": self.left_out, "entries": self.entries,
-            "files": self.files, "bytes": self.bytes, "took_ms": self.took_ms, "proven": self.failed.is_empty(), "failed": failed,
+            "files": self.files, "bytes": self.bytes, "took_ms": self.took_ms,
+            "proven": self.failed.is_empty(), "failed": failed,
         })
     }
 
