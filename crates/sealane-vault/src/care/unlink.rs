@@ -54,7 +54,7 @@ impl VaultOwner {
         Ok(Some(own))
     }
 
-    /// Those links whose objects are still the ones that were judged.
+    /// Those links in whose places no others stand than the ones that were judged.
     ///
     /// A put may have taken a number that lies behind the chain, once another prune had freed it.
     fn as_judged(
@@ -63,10 +63,10 @@ impl VaultOwner {
         links: Vec<ChainHead>,
     ) -> Result<Vec<ChainHead>, Error> {
         let (store, vault) = (self.store(), self.vault_id());
-        let looks = store.for_each(&links, |link| is_as_judged(store, vault, chain, *link));
+        let looks = store.for_each(&links, |link| look_again(store, vault, chain, *link));
         let mut stand = Vec::new();
         for (link, look) in links.into_iter().zip(looks) {
-            if look? {
+            if look? != LinkLook::Another {
                 stand.push(link);
             }
         }
@@ -78,9 +78,9 @@ impl VaultOwner {
         let (store, vault) = (self.store(), self.vault_id());
         let removed = store.for_each(links, |link| {
             // Nothing lies between the look and the removal but one request.
-            match is_as_judged(store, vault, chain, *link)? {
-                true => store.delete(&snapshot_key(link.0)),
-                false => Ok(()),
+            match look_again(store, vault, chain, *link)? {
+                LinkLook::AsJudged => store.delete(&snapshot_key(link.0)),
+                LinkLook::Gone | LinkLook::Another => Ok(()),
             }
         });
         removed.into_iter().collect()
@@ -114,24 +114,36 @@ impl VaultOwner {
     }
 }
 
-/// Whether the object of a link is still the one that was judged, and not another link.
-fn is_as_judged(
+/// What stands under the number of a link that was judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinkLook {
+    /// The object that was judged, or one that is no link.
+    AsJudged,
+    /// Nothing.
+    Gone,
+    /// Another link, which a put has written since.
+    Another,
+}
+
+/// Looks once more at the object of a link that was judged.
+fn look_again(
     store: &VaultStore,
     vault: &VaultId,
     chain: &SnapshotChain,
     (number, hash): ChainHead,
-) -> Result<bool, Error> {
+) -> Result<LinkLook, Error> {
     let judged = chain.whole_at(number).unwrap_or(hash);
     let read = store.get(&snapshot_key(number), MAX_SNAPSHOT_BYTES);
-    match read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, vault)) {
+    let is_it = match read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, vault)) {
         // The number alone was given up. It is that link if the chain had passed its place: no put
         // takes such a number any more.
-        Ok(_) if judged == GIVEN_UP => Ok(number < chain.next),
-        Ok(sealed) => Ok(sealed.hash == judged),
-        Err(Error::Missing(_)) => Ok(false),
-        Err(error) if error.is_damage() => Ok(true),
-        Err(error) => Err(error),
-    }
+        Ok(_) if judged == GIVEN_UP => number < chain.next,
+        Ok(sealed) => sealed.hash == judged,
+        Err(Error::Missing(_)) => return Ok(LinkLook::Gone),
+        Err(error) if error.is_damage() => true,
+        Err(error) => return Err(error),
+    };
+    Ok(if is_it { LinkLook::AsJudged } else { LinkLook::Another })
 }
 
 #[cfg(test)]

@@ -165,8 +165,8 @@ fn a_batch_waits_out_one_outage() {
     let failed = VaultOwner::open(store, &secret, &options).unwrap_err();
     assert_eq!(failed.info().name, "StoreFailed");
     let asked = server.seen().iter().filter(|what| what.contains("/snapshots/")).count();
-    // Those that are under way at once, each with its six retries.
-    assert!((7..=16 * 7).contains(&asked), "{asked} requests");
+    // Those that are under way at once, each with its six retries, and not all 64.
+    assert!((7..=32 * 7).contains(&asked), "{asked} requests");
 }
 
 #[test]
