@@ -32,7 +32,7 @@ enum VaultBenchToolKind {
     Borg(&'static str),
 }
 
-/// What is asked of a bucket that is far away.
+/// A verb for a bucket that is far away.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FarVerb {
     Init,
@@ -152,8 +152,8 @@ impl VaultBenchTool {
         command
     }
 
-    /// What is asked of a bucket whose server listens at `port`. What the tool keeps on this
-    /// machine lies in `home`.
+    /// The command of a verb for a bucket whose server listens at `port`. The tool's own files on
+    /// this machine lie in `home`.
     pub(super) fn far(&self, verb: FarVerb, port: u16, home: &Path, source: &Path) -> Command {
         let mut command = self.command(&home.join("store"));
         let server = format!("http://127.0.0.1:{port}");

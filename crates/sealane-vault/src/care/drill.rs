@@ -294,7 +294,7 @@ impl VaultReader {
     /// The last drill in which everything came back: the last proven restore.
     ///
     /// # Errors
-    /// What the store fails for. Reports that the owner did not sign are
+    /// Errors of the store. Reports that the owner did not sign are
     /// skipped and named by [`crate::VaultPlace::warnings`].
     pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
         for object in self.store().list("reports/")?.iter().rev() {

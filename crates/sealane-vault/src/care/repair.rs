@@ -37,7 +37,7 @@ impl VaultOwner {
     /// once no snapshot needs it.
     ///
     /// # Errors
-    /// What the store fails for. What stays lost is in
+    /// Errors of the store. What stays lost is in
     /// [`RepairReport::lost`].
     pub fn repair(&self, sources: &[PathBuf], options: &PutOptions) -> Result<RepairReport, Error> {
         self.store().stop_looking();
@@ -121,7 +121,7 @@ impl VaultOwner {
     /// the time, and whether names were to be readable, which they are not from then on.
     ///
     /// # Errors
-    /// What the store fails for.
+    /// Errors of the store.
     pub fn mend_config(&self) -> Result<bool, Error> {
         match read_config(self.store()) {
             Ok(_) => return Ok(false),

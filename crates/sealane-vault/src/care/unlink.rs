@@ -114,7 +114,7 @@ impl VaultOwner {
     }
 }
 
-/// What stands under the number of a link that was judged.
+/// The object under the number of a link that was judged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkLook {
     /// The object that was judged, or one that is no link.

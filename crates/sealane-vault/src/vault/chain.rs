@@ -52,7 +52,7 @@ impl VaultReader {
     /// All snapshots of the chain, oldest first.
     ///
     /// # Errors
-    /// What the store fails for. What is not believed or does not connect
+    /// Errors of the store. What is not believed or does not connect
     /// is skipped and named by [`VaultPlace::warnings`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         let _look = self.store.look();

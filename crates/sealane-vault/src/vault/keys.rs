@@ -78,7 +78,7 @@ impl VaultOwner {
     /// Adds a slot for a passphrase; gives its id.
     ///
     /// # Errors
-    /// What the store fails for.
+    /// Errors of the store.
     pub fn add_passphrase(
         &self,
         passphrase: &[u8],
@@ -91,7 +91,7 @@ impl VaultOwner {
     /// Adds a slot for a new recovery code, to be printed.
     ///
     /// # Errors
-    /// What the store fails for.
+    /// Errors of the store.
     pub fn add_recovery(&self, label: &str) -> Result<RecoveryCode, Error> {
         let code = RecoveryCode::generate()?;
         self.add(label, &NewSecret::Recovery(&code))?;
@@ -101,7 +101,7 @@ impl VaultOwner {
     /// Adds a slot for somebody's identity; gives its id.
     ///
     /// # Errors
-    /// What the store fails for.
+    /// Errors of the store.
     pub fn add_identity(&self, identity: &PublicKey, label: &str) -> Result<String, Error> {
         self.add(label, &NewSecret::Identity(identity))
     }
@@ -135,7 +135,7 @@ impl VaultOwner {
     /// That it cannot delete either, is up to the store's object lock or credentials.
     ///
     /// # Errors
-    /// What the store fails for.
+    /// Errors of the store.
     pub fn add_writer(&self, label: &str) -> Result<WriterKey, Error> {
         let main = &self.main;
         let vault = &self.config.vault;

@@ -1,4 +1,4 @@
-//! What the main key reads.
+//! Reading with the main key.
 
 use std::collections::HashMap;
 use std::ops::Deref;

@@ -204,7 +204,7 @@ fn find_handover(
     })
 }
 
-/// What `take` gives of the first whole link of which it gives something. From a bucket several
+/// The first thing that `take` gives of whole links, in their order. From a bucket several
 /// links are read at a time.
 fn first_link<T>(
     store: &VaultStore,

@@ -15,7 +15,7 @@ use crate::store::VaultStore;
 
 /// A vault as a host has it that adds and cannot read.
 ///
-/// What it cannot do does not compile. An owner prunes:
+/// A verb that its key cannot do does not compile. An owner prunes:
 ///
 /// ```
 /// # use sealane_vault::*;

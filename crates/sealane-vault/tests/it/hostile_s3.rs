@@ -55,7 +55,7 @@ struct Bucket {
     gate: Gate,
 }
 
-/// What goes wrong with a request.
+/// A way in which a request fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RequestFault {
     /// It is refused, and nothing is done.
@@ -65,7 +65,7 @@ enum RequestFault {
 }
 
 impl Bucket {
-    /// What goes wrong with the next request, in an order that looks like none.
+    /// The fault of the next request, in an order that looks like none.
     fn fault(&self) -> Option<RequestFault> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let drawn = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;

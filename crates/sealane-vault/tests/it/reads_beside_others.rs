@@ -531,7 +531,7 @@ fn a_put_that_took_long_looks_again_at_what_it_relied_on() {
             }
             Err(Error::Pruned | Error::Forgot(_)) => {
                 removed.fetch_add(1, Ordering::Relaxed);
-                // What it kept is no snapshot to rely on: another put mends it.
+                // Its snapshot is not whole: another put mends it.
                 vault.put_paths(&[stage.place.path("source")], &PutOptions::default()).unwrap();
             }
             Err(error) => panic!("{error}"),

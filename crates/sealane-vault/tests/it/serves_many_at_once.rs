@@ -91,7 +91,7 @@ impl StageStore {
     }
 }
 
-/// What a put of a user keeps: every other content is one that all have.
+/// The content of a put of a user: every other one is the same for all.
 fn content(user: &str, turn: u64) -> Vec<u8> {
     let own = user.bytes().fold(7, |sum, byte| sum * 31 + u64::from(byte));
     match turn % 2 {
@@ -122,7 +122,7 @@ struct Attempt {
     day: u64,
 }
 
-/// What must be in the vault, as the test knows it.
+/// The snapshots that must be in the vault, as the test knows them.
 #[derive(Default)]
 struct ManyLedger {
     confirmed: BTreeMap<u64, Attempt>,
