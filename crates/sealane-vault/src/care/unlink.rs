@@ -9,9 +9,7 @@ use crate::format::snapshot::{SealedSnapshotLink, snapshot_key};
 use crate::limits::MAX_SNAPSHOT_BYTES;
 use crate::listing::listing_key;
 use crate::store::VaultStore;
-use crate::vault::{
-    ChainHead, GIVEN_UP, LedgerLink, Snapshot, SnapshotChain, SnapshotLedger, VaultOwner,
-};
+use crate::vault::{ChainHead, LedgerLink, Snapshot, SnapshotChain, SnapshotLedger, VaultOwner};
 
 impl VaultOwner {
     /// Names the removed in the chain first, and removes them then. Gives the link that names them.
@@ -132,13 +130,14 @@ fn look_again(
     chain: &SnapshotChain,
     (number, hash): ChainHead,
 ) -> Result<LinkLook, Error> {
-    let judged = chain.whole_at(number).unwrap_or(hash);
     let read = store.get(&snapshot_key(number), MAX_SNAPSHOT_BYTES);
     let is_it = match read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, vault)) {
-        // The number alone was given up. It is that link if the chain had passed its place: no put
-        // takes such a number any more.
-        Ok(_) if judged == GIVEN_UP => number < chain.next,
-        Ok(sealed) => sealed.hash == judged,
+        // One that could not be read may be whole by now, or damaged in a way that only its
+        // signature tells. No put takes a number that the chain had passed.
+        Ok(sealed) => match chain.whole_at(number) {
+            Some(judged) => sealed.hash == judged,
+            None => sealed.hash == hash || number < chain.next,
+        },
         Err(Error::Missing(_)) => return Ok(LinkLook::Gone),
         Err(error) if error.is_damage() => true,
         Err(error) => return Err(error),
@@ -152,6 +151,7 @@ mod tests {
 
     use super::*;
     use crate::hostile::{FalseLink, plant_link};
+    use crate::vault::GIVEN_UP;
     use crate::wire::hex;
     use crate::{
         Argon2Cost, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, SlotSecret,
