@@ -57,7 +57,7 @@ use succession::{OwnerSuccession, VaultTrust};
 pub(crate) use sync::hash_of;
 pub(crate) use trust::slots;
 use unlock::unlock;
-pub(crate) use unread::{GIVEN_UP, LedgerLink, SnapshotLedger};
+pub(crate) use unread::{LedgerLink, SnapshotLedger};
 pub use writer::VaultWriter;
 
 /// How to open a vault.

@@ -151,7 +151,6 @@ mod tests {
 
     use super::*;
     use crate::hostile::{FalseLink, plant_link};
-    use crate::vault::GIVEN_UP;
     use crate::wire::hex;
     use crate::{
         Argon2Cost, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, SlotSecret,
@@ -208,7 +207,7 @@ mod tests {
         plant_link(&writer, link).unwrap();
         let other = place.owner("other");
         let ledger = other.ledger(&BTreeSet::new()).unwrap();
-        assert_eq!(ledger.chain.ended, [(number, GIVEN_UP)]);
+        assert_eq!(ledger.chain.ended, [(number, [0; 32])]);
         let keep = RetentionRules { last: 9, ..RetentionRules::default() };
         one.prune(&PruneOptions { keep, ..PruneOptions::default() }).unwrap();
         assert_eq!(put(&one, b"second"), number);
