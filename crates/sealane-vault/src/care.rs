@@ -12,6 +12,7 @@ mod prune;
 mod recover;
 mod repair;
 mod retain;
+mod unlink;
 mod verify;
 mod watch;
 mod whose;

@@ -2,7 +2,8 @@
 
 use sealane::Value;
 use sealane_vault::{
-    DeviceKind, GetOptions, Snapshot, SnapshotEntry, SnapshotEntryKind, SnapshotSelector, Vault,
+    DeviceKind, GetOptions, Snapshot, SnapshotEntry, SnapshotEntryKind, SnapshotSelector,
+    VaultReader,
 };
 
 use super::{VaultAccess, ms, places, shown, size, snapshot, time, wanted, warn_anew, whose};
@@ -83,7 +84,7 @@ fn record(snapshot: &Snapshot) -> Vec<(&'static str, Value)> {
 
 /// Prints those entries of a snapshot that `wanted` takes.
 pub(super) fn entries(
-    vault: &Vault,
+    vault: &VaultReader,
     snapshot: &Snapshot,
     terminal: &mut Terminal,
     wanted: impl Fn(&SnapshotEntry) -> bool,

@@ -18,7 +18,7 @@ use crate::get::{ChunkReader, GetOptions, SnapshotEntries, is_roots_attribute, r
 use crate::keys::random;
 use crate::limits::MAX_REPORT_BYTES;
 use crate::put::{SkippedItem, now_ns};
-use crate::vault::Vault;
+use crate::vault::{VaultOwner, VaultReader};
 use crate::wire::VaultFieldReader;
 
 /// The snapshot and the sample of a drill.
@@ -33,7 +33,7 @@ pub struct DrillOptions {
 }
 
 /// A restore that was proven, or not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrillReport {
     /// When it ended: nanoseconds since 1970-01-01 UTC.
@@ -44,6 +44,9 @@ pub struct DrillReport {
     pub head: String,
     /// Whether it was all of the snapshot: no sample, and no device was left out.
     pub all: bool,
+    /// Devices that were left out although it was no sample: only root makes them, and none of a
+    /// writer's is made.
+    pub left_out: u64,
     /// Files, folders and links that came back as they were kept.
     pub entries: u64,
     /// Files among them.
@@ -64,8 +67,9 @@ impl DrillReport {
         let failed: Vec<Value> = self.failed.iter().take(100).map(failed).collect();
         json!({
             "v": 1, "time_ns": self.time_ns, "snapshot": self.snapshot, "head": self.head,
-            "all": self.all, "entries": self.entries, "files": self.files, "bytes": self.bytes,
-            "took_ms": self.took_ms, "proven": self.failed.is_empty(), "failed": failed,
+            "all": self.all, "left_out": self.left_out, "entries": self.entries,
+            "files": self.files, "bytes": self.bytes, "took_ms": self.took_ms,
+            "proven": self.failed.is_empty(), "failed": failed,
         })
     }
 
@@ -80,6 +84,8 @@ impl DrillReport {
             snapshot: number("snapshot")?,
             head: text(value, "head")?,
             all: value.get("all")?.as_bool()?,
+            // Reports of versions before do not say it.
+            left_out: number("left_out").unwrap_or(0),
             entries: number("entries")?,
             files: number("files")?,
             bytes: number("bytes")?,
@@ -89,7 +95,7 @@ impl DrillReport {
     }
 }
 
-impl Vault {
+impl VaultOwner {
     /// Restores a sample or all of a snapshot into `scratch`, which must be empty, from the objects
     /// alone; compares what then lies on disk with what was kept; and keeps a signed report in
     /// the store. What it restored is left in `scratch`.
@@ -119,7 +125,8 @@ impl Vault {
             time_ns: now_ns(),
             snapshot: snapshot.number,
             head: self.head_text()?,
-            all: options.sample.is_none(),
+            all: false,
+            left_out: 0,
             entries: 0,
             files: 0,
             bytes: 0,
@@ -134,7 +141,10 @@ impl Vault {
             }
             takes
         };
-        self.compare_all(chunks()?, scratch, entries, takes, &mut report)?;
+        let passed = self.compare_all(chunks()?, scratch, entries, takes, &mut report)?;
+        if options.sample.is_none() {
+            (report.all, report.left_out) = (passed == 0, passed);
+        }
         report.took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.keep_report(&report)?;
         Ok(report)
@@ -163,7 +173,7 @@ impl Vault {
         })
     }
 
-    /// Compares the entries that a restore `takes`, and counts them.
+    /// Compares the entries that a restore `takes`, and counts them. Gives how many it passes over.
     fn compare_all(
         &self,
         mut chunks: ChunkReader<'_>,
@@ -171,7 +181,8 @@ impl Vault {
         entries: SnapshotEntries<'_>,
         takes: impl Fn(&mut SnapshotEntry) -> bool,
         report: &mut DrillReport,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
+        let mut passed = 0;
         let named: HashSet<String> = report.failed.iter().map(|item| item.path.clone()).collect();
         for entry in entries {
             let mut entry = match entry {
@@ -181,7 +192,7 @@ impl Vault {
                 Err(error) => return Err(error),
             };
             if !takes(&mut entry) {
-                report.all = false;
+                passed += 1;
                 continue;
             }
             match self.compare(&mut chunks, scratch, &entry) {
@@ -197,7 +208,7 @@ impl Vault {
                 }
             }
         }
-        Ok(())
+        Ok(passed)
     }
 
     /// Compares an entry with what lies on disk, reading it again.
@@ -277,14 +288,15 @@ impl Vault {
         self.store().put(&format!("reports/{:020}", report.time_ns.max(0)), &object)?;
         Ok(())
     }
+}
 
+impl VaultReader {
     /// The last drill in which everything came back: the last proven restore.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for. Reports that the owner did not sign are
-    /// skipped and named by [`Vault::warnings`].
+    /// Errors of the store. Reports that the owner did not sign are
+    /// skipped and named by [`crate::VaultPlace::warnings`].
     pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
-        self.owner("read reports")?;
         for object in self.store().list("reports/")?.iter().rev() {
             match self.read_report(&object.key) {
                 Ok(report) if report.failed.is_empty() => return Ok(Some(report)),
@@ -348,8 +360,8 @@ mod tests {
     use rustix::fs::{XattrFlags, lremovexattr, lsetxattr};
 
     use super::*;
-    use crate::put::{PutOptions, PutSource, put};
-    use crate::{Argon2Cost, OpenOptions, VaultMetadata, VaultStore};
+    use crate::put::{PutAccess, PutOptions, PutSource, put};
+    use crate::{Argon2Cost, OpenOptions, VaultMetadata, VaultOwner, VaultStore};
 
     fn entry(name: &[u8]) -> SnapshotEntry {
         SnapshotEntry {
@@ -371,12 +383,13 @@ mod tests {
         let state = Some(folder.path().join("state"));
         let options = OpenOptions { state, ..OpenOptions::default() };
         let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-        let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+        let vault =
+            VaultOwner::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
         // No system has the first.
         for (name, failed) in [("system.sealane", 1), ("user.sealane", 0)] {
             let mut content = &b"content"[..];
             let source = PutSource::Reader(entry(name.as_bytes()), &mut content);
-            put(&vault, source, &PutOptions::default()).unwrap();
+            put(&vault, &|| vault.catch_up(), source, &PutOptions::default()).unwrap();
             let report = vault.drill(&folder.path().join(name), &DrillOptions::default()).unwrap();
             assert_eq!(report.failed.len(), failed, "{:?}", report.failed);
             assert!(report.failed.iter().all(|item| item.reason.contains(name)));

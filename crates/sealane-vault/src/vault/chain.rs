@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 
-use super::Vault;
 use super::trust::SignerKey;
 use super::unread::UnreadLink;
+use super::{VaultPlace, VaultReader};
 use crate::Error;
 use crate::format::pack::ObjectHash;
 use crate::format::roster::roster_key;
@@ -48,26 +48,17 @@ pub struct Snapshot {
     pub(crate) body: SnapshotBody,
 }
 
-impl Vault {
+impl VaultReader {
     /// All snapshots of the chain, oldest first.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for. What is not believed or does not connect
-    /// is skipped and named by [`Vault::warnings`].
+    /// Errors of the store. What is not believed or does not connect
+    /// is skipped and named by [`VaultPlace::warnings`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
-        self.owner("read snapshots")?;
         let _look = self.store.look();
         let chain = self.walk(None)?;
         self.warn(chain.problems);
         self.read_snapshots(&chain.links)
-    }
-
-    /// How many links of removed writers the store has that nobody believes.
-    ///
-    /// # Errors
-    /// The store's failures.
-    pub fn unbelieved(&self) -> Result<u64, Error> {
-        Ok(self.walk(None)?.ended.len() as u64)
     }
 
     fn read_snapshots(&self, numbers: &[u64]) -> Result<Vec<Snapshot>, Error> {
@@ -158,7 +149,6 @@ impl Vault {
         allow_older: bool,
         take: &mut dyn FnMut(Snapshot) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
-        self.owner("read snapshots")?;
         let _look = self.store.look();
         let signers = self.signers()?;
         let behind = self.behind()?;
@@ -257,13 +247,12 @@ impl Vault {
     }
 
     /// One snapshot; without a number the newest of the chain, whoever made it. One that is named
-    /// may be loose. [`Vault::newest`] asks whose.
+    /// may be loose. [`VaultReader::newest`] asks whose.
     ///
     /// # Errors
     /// [`Error::NoSnapshot`], [`Error::OlderOnly`] where the newest cannot be read, and as
-    /// [`Vault::snapshots`].
+    /// [`VaultReader::snapshots`].
     pub fn snapshot(&self, number: Option<u64>) -> Result<Snapshot, Error> {
-        self.owner("read snapshots")?;
         let signers = self.signers()?;
         let none = |name: String| Error::NoSnapshot(name);
         if let Some(number) = number {
@@ -285,6 +274,16 @@ impl Vault {
         let newest = self.search(allow_older, &mut |snapshot| Ok(Some(snapshot)))?;
         newest.ok_or_else(|| Error::NoSnapshot("latest".to_owned()))
     }
+}
+
+impl VaultPlace {
+    /// How many links of removed writers the store has that nobody believes.
+    ///
+    /// # Errors
+    /// The store's failures.
+    pub fn unbelieved(&self) -> Result<u64, Error> {
+        Ok(self.walk(None)?.ended.len() as u64)
+    }
 
     pub(crate) fn snapshot_numbers(&self) -> Result<Vec<u64>, Error> {
         let objects = self.store.list("snapshots/")?;
@@ -299,7 +298,7 @@ impl Vault {
     /// The head as people write it down: `number:hash`.
     ///
     /// # Errors
-    /// As [`Vault::open`].
+    /// As [`crate::VaultOwner::open`].
     pub fn head_text(&self) -> Result<String, Error> {
         Ok(head_text(self.head()?.unwrap_or_default()))
     }

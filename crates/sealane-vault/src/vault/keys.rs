@@ -1,13 +1,15 @@
+use std::sync::Arc;
+
 use sealane_group::PublicKey;
 
-use super::Vault;
+use super::{VaultOwner, VaultPlace, VaultReader};
 use crate::Error;
 use crate::format::chunk::ChunkCompression;
 use crate::format::roster::NO_END;
 use crate::format::snapshot::{SnapshotBody, SnapshotCounts};
 use crate::keys::{
-    Argon2Cost, KeySlot, NewSecret, RecoveryCode, SlotKind, VaultSecretKey, VaultSigner, WriterKey,
-    owner_identity, random, slot_key,
+    Argon2Cost, KeySlot, NewSecret, RecoveryCode, SlotKind, VaultSealingKeys, VaultSecretKey,
+    VaultSigner, WriterKey, owner_identity, random, slot_key,
 };
 use crate::limits::MAX_VAULT_SLOTS;
 use crate::put::now_ns;
@@ -32,19 +34,21 @@ pub struct SlotInfo {
     pub signed: bool,
 }
 
-impl Vault {
-    /// All key slots.
+impl VaultPlace {
+    /// All key slots. A writer's label is for those who read.
     ///
     /// # Errors
     /// Errors of the store; [`Error::Malformed`].
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
+        self.labelled_slots(&[])
+    }
+
+    fn labelled_slots(&self, sealings: &[Arc<VaultSealingKeys>]) -> Result<Vec<SlotInfo>, Error> {
         let slots = self.all_slots()?;
         let roster = self.roster();
         // The owner of that time has sealed a writer's label.
-        let label = |slot: &KeySlot| {
-            let mut sealings = self.sealings.iter().rev();
-            sealings.find_map(|sealing| slot.writer_label(sealing))
-        };
+        let label =
+            |slot: &KeySlot| sealings.iter().rev().find_map(|sealing| slot.writer_label(sealing));
         let info = |slot: &KeySlot| {
             let listed = roster.listed(&slot.id);
             SlotInfo {
@@ -58,11 +62,23 @@ impl Vault {
         };
         Ok(slots.iter().map(info).collect())
     }
+}
 
+impl VaultReader {
+    /// All key slots, those of writers with their labels.
+    ///
+    /// # Errors
+    /// As [`VaultPlace::slots`].
+    pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
+        self.labelled_slots(&self.sealings)
+    }
+}
+
+impl VaultOwner {
     /// Adds a slot for a passphrase; gives its id.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// Errors of the store.
     pub fn add_passphrase(
         &self,
         passphrase: &[u8],
@@ -75,7 +91,7 @@ impl Vault {
     /// Adds a slot for a new recovery code, to be printed.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// Errors of the store.
     pub fn add_recovery(&self, label: &str) -> Result<RecoveryCode, Error> {
         let code = RecoveryCode::generate()?;
         self.add(label, &NewSecret::Recovery(&code))?;
@@ -85,13 +101,13 @@ impl Vault {
     /// Adds a slot for somebody's identity; gives its id.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// Errors of the store.
     pub fn add_identity(&self, identity: &PublicKey, label: &str) -> Result<String, Error> {
         self.add(label, &NewSecret::Identity(identity))
     }
 
     fn add(&self, label: &str, secret: &NewSecret<'_>) -> Result<String, Error> {
-        let main = self.owner("add keys")?;
+        let main = &self.main;
         let (id, object) = KeySlot::write(&self.config.vault, main, label, secret)?;
         self.add_slot(&id, &object)
     }
@@ -119,20 +135,20 @@ impl Vault {
     /// That it cannot delete either, is up to the store's object lock or credentials.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], and what the store fails for.
+    /// Errors of the store.
     pub fn add_writer(&self, label: &str) -> Result<WriterKey, Error> {
-        let main = self.owner("add keys")?;
+        let main = &self.main;
         let vault = &self.config.vault;
         let seed = VaultSecretKey::new(random()?);
         let verifying = VaultSigner::from_seed(&seed)?.verifying_key();
         let (slot, object) =
-            KeySlot::write_writer(vault, &verifying, label, &self.sealing, &self.signer)?;
+            KeySlot::write_writer(vault, &verifying, label, self.sealing(), self.signer())?;
         self.add_slot(&slot, &object)?;
         Ok(WriterKey {
             vault: *vault,
             slot,
             seed,
-            naming: self.naming.clone(),
+            naming: self.naming().clone(),
             owner_verifying: self.succession.current(),
             owner: owner_identity(main, vault)?.public().clone(),
         })
@@ -144,9 +160,8 @@ impl Vault {
     /// to which of them the writer is believed, and a link of the chain names that list.
     ///
     /// # Errors
-    /// [`Error::NotOwner`], [`Error::LastSlot`], [`Error::Missing`].
+    /// [`Error::LastSlot`], [`Error::Missing`].
     pub fn remove_slot(&self, id: &str) -> Result<(), Error> {
-        self.owner("remove keys")?;
         self.store.stop_looking();
         let missing = || Error::NoSlot(id.to_owned());
         let id: [u8; 8] = from_hex(id).ok_or_else(missing)?;

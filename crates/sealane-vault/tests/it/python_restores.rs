@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
-use sealane_vault::{ChunkCompression, PutOptions, SlotSecret, Vault};
+use sealane_vault::{ChunkCompression, PutAccess, PutOptions, VaultWriter};
 
 /// `python -m sealane.formats`.
 fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Output {
@@ -81,7 +81,7 @@ fn what_a_writer_added_comes_back_to_the_owner() {
     let source = place.source(odd_files);
     let key = place.init().add_writer("a host").unwrap();
     let options = place.options();
-    let writer = Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap();
+    let writer = VaultWriter::open(place.store(), &key, &options).unwrap();
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     let secret = ("SEALANE_PASSPHRASE", std::str::from_utf8(PASSPHRASE).unwrap());
     let output = python(&place, secret, &["vault", "restore", "target"]);

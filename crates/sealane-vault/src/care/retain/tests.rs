@@ -6,8 +6,8 @@ use super::*;
 use crate::format::page::{SnapshotEntry, SnapshotEntryKind, compare};
 use crate::format::snapshot::SnapshotBody;
 use crate::get::{ChunkReader, roots};
-use crate::put::{PutOptions, PutSource, SkippedItem, put};
-use crate::{Argon2Cost, OpenOptions, PruneOptions, Vault, VaultMetadata, VaultStore};
+use crate::put::{PutAccess, PutOptions, PutSource, SkippedItem, put};
+use crate::{Argon2Cost, OpenOptions, PruneOptions, VaultMetadata, VaultOwner, VaultStore};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 
@@ -158,12 +158,12 @@ fn owed(keep: &RetentionRules, group: &[&RetentionCandidate], now_ns: i64, stays
 }
 
 /// A vault with one snapshot of small files at these paths.
-fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> Vault {
+fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> VaultOwner {
     let store = VaultStore::open(folder.join("vault").to_str().unwrap()).unwrap();
     let state = Some(folder.join("state"));
     let options = OpenOptions { state, ..OpenOptions::default() };
     let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-    let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+    let vault = VaultOwner::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
     let mut sorted = paths.to_vec();
     sorted.sort_by(|a, b| compare(a, b));
     let mut paths = sorted.into_iter();
@@ -185,7 +185,7 @@ fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> Vault {
         Some((entry, content))
     };
     let source = PutSource::Each { from: folder, next: &mut next };
-    put(&vault, source, &PutOptions::default()).unwrap();
+    put(&vault, &|| vault.catch_up(), source, &PutOptions::default()).unwrap();
     vault
 }
 
