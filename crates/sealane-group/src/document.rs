@@ -30,8 +30,6 @@ pub enum GroupDocument {
     CountersFile,
     /// How far control streams were read, in the key folder.
     ControlFile,
-    /// The sessions that were accepted of live senders, in the key folder.
-    SessionsFile,
     /// The members that are about to be removed, in the key folder.
     LeavingFile,
 }
@@ -61,7 +59,6 @@ impl GroupDocument {
             GroupDocument::GroupFile => b"SLGR",
             GroupDocument::CountersFile => b"SLCN",
             GroupDocument::ControlFile => b"SLHB",
-            GroupDocument::SessionsFile => b"SLSS",
             GroupDocument::LeavingFile => b"SLLV",
         }
     }
@@ -83,7 +80,6 @@ impl fmt::Display for GroupDocument {
             GroupDocument::GroupFile => "group file",
             GroupDocument::CountersFile => "counters file",
             GroupDocument::ControlFile => "file of control streams",
-            GroupDocument::SessionsFile => "file of live sessions",
             GroupDocument::LeavingFile => "file of announced removals",
         })
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealane_seal::{Epoch, History, SessionState};
+use sealane_seal::{Epoch, History};
 use zeroize::Zeroizing;
 
 mod backup;
@@ -361,38 +361,6 @@ impl IdentityKeys {
         let words = [counters.epoch.0, counters.bound, counters.start];
         payload.extend(words.into_iter().flat_map(u64::to_be_bytes));
         self.write_plain(name, "counters", GroupDocument::CountersFile, &payload)
-    }
-
-    /// The sessions of live senders; none where they were lost. In a folder that was copied or
-    /// restored each of them is closed: what it has accepted since is not known.
-    pub(crate) fn sessions(
-        &self,
-        _: &KeyFolderLock,
-        name: &str,
-    ) -> Result<Option<Vec<SessionState>>, Error> {
-        let path = self.group_folder(name)?.join("sessions");
-        let kept = match files::read(&path, GroupDocument::SessionsFile, None) {
-            Ok(Some(kept)) => kept,
-            Ok(None) => return Ok(Some(Vec::new())),
-            Err(Error::Io { path, cause }) => return Err(Error::Io { path, cause }),
-            Err(_) => return Ok(None),
-        };
-        let (states, rest) = kept.payload.as_chunks::<{ SessionState::BYTES }>();
-        let states: Result<Vec<SessionState>, _> =
-            states.iter().map(|state| SessionState::from_bytes(state)).collect();
-        let states = states.ok().filter(|_| rest.is_empty());
-        let close = |state: SessionState| if kept.is_here { state } else { state.closed() };
-        Ok(states.map(|states| states.into_iter().map(close).collect()))
-    }
-
-    pub(crate) fn save_sessions(
-        &self,
-        _: &KeyFolderLock,
-        name: &str,
-        sessions: &[SessionState],
-    ) -> Result<(), Error> {
-        let payload: Vec<u8> = sessions.iter().flat_map(SessionState::to_bytes).collect();
-        self.write_plain(name, "sessions", GroupDocument::SessionsFile, &payload)
     }
 
     /// A file of a group that holds no secrets; empty where it is missing or cannot be read, since

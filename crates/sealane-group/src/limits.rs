@@ -34,6 +34,10 @@ sealane_message::limits! {
     MAX_FOLDER_KDF_LANES: u32 = 16, "lanes";
     /// Certificates that came before the admission of their members. The oldest leaves.
     MAX_CERTIFICATES_WAITING: usize = 16, "certificates";
+    /// How long a live reader waits for an answer to its first question, before it asks another.
+    MIN_QUESTION_INTERVAL_MS: u64 = 2000, "milliseconds";
+    /// How long it waits at most. It waits twice as long for each, until a session begins.
+    MAX_QUESTION_INTERVAL_MS: u64 = 60_000, "milliseconds";
 }
 
 /// Bytes of an ML-DSA-65 public key (FIPS 204).

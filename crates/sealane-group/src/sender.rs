@@ -6,7 +6,7 @@ use sealane_frame::{
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{
-    Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer,
+    AnnouncedQuestions, Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer,
     SenderContext, SigningKey, Slot,
 };
 
@@ -284,39 +284,26 @@ impl GroupSender {
 
     /// The frame by which it makes itself known on a live link: at its start, to new neighbours,
     /// and whenever one asks. After [`GroupSender::follow`] or in another process it is another
-    /// start.
+    /// start. `questions` are those of the reader beside it
+    /// ([`LiveReader::questions`](crate::LiveReader::questions)).
     ///
     /// # Errors
     ///
     /// As [`GroupSender::seal`].
-    pub fn announce<'a>(&mut self, buf: &'a mut FrameBuf) -> Result<&'a mut [u8], Error> {
+    pub fn announce<'a>(
+        &mut self,
+        questions: AnnouncedQuestions,
+        buf: &'a mut FrameBuf,
+    ) -> Result<&'a mut [u8], Error> {
         self.ready()?;
         let fields = HeaderFields {
             kind: FrameKind::Control,
             codec: 0,
             ..self.fields(Class::Signed, ANNOUNCEMENT_TYPE)
         };
-        let body = Announcement { start: self.start, orders: self.orders }.to_bytes();
+        let (start, orders) = (self.start, self.orders);
+        let body = Announcement { start, orders, questions }.to_bytes();
         self.seal(&fields, &Binding::link(), &body, buf)
-    }
-
-    /// Leaves counters out. A reader that crashed refuses those that it may have accepted before:
-    /// [`MAX_CEILING_BLOCK`](sealane_seal::limits::MAX_CEILING_BLOCK) at most.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`]; nothing is left out then.
-    pub fn skip(&mut self, counters: u64) -> Result<(), Error> {
-        self.ready()?;
-        let mut next = self.sealer.next_counter()?.saturating_add(counters);
-        if next >= self.until {
-            let block =
-                self.source.reserve(self.slot(), self.epoch(), counters.max(FIRST_BLOCK))?;
-            next = next.max(block.next).min(block.until);
-            self.until = block.until;
-        }
-        self.sealer.go_on_at(next);
-        Ok(())
     }
 
     /// Goes on with what is known of the group now: another call or process may have obeyed orders.
@@ -477,32 +464,11 @@ mod tests {
         }
         // To announce itself is to seal, too, and each start is later than all before it.
         sender.process ^= 1;
-        sender.announce(&mut buf).unwrap();
+        sender.announce(AnnouncedQuestions::default(), &mut buf).unwrap();
         drawn.push(sender.context());
         let distinct: std::collections::HashSet<_> = drawn.iter().collect();
         assert_eq!(distinct.len(), 4, "{drawn:?}");
         assert!(sender.start >= start + 3);
-    }
-
-    #[test]
-    fn counters_that_are_left_out_are_reserved_like_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let keys = KeyFolder::create(&folder.path().join("base"), "base", None).unwrap();
-        let base = keys.new_group("fleet", NewGroup::default()).unwrap();
-        let mut sender = base.sender().unwrap();
-        let (fields, link) = (sender.fields(Class::Group, 1), Binding::link());
-        let mut buf = FrameBuf::new();
-        let mut least = 0;
-        for counters in [1, 500, 1024, 5000, 1024] {
-            sender.skip(counters).unwrap();
-            least += counters;
-            let frame = sender.seal(&fields, &link, b"x", &mut buf).unwrap();
-            let sequence = FrameView::parse(frame).unwrap().header().sequence();
-            assert!(sequence >= least && sequence < sender.until, "{sequence}");
-            least = sequence + 1;
-            // Another sender of the folder goes on behind all of them.
-            assert!(base.sender().unwrap().sealer.next_counter().unwrap() >= sender.until);
-        }
     }
 
     #[test]
