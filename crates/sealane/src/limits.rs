@@ -1,9 +1,15 @@
 //! The bounds of the client library.
 
 sealane_message::limits! {
-    /// Runs of counters by which a subscription knows what it has shown. Beyond it the oldest gaps
-    /// count as seen.
+    /// Runs of counters by which a subscription knows what it has shown, shared by the slots that it
+    /// has met: as many for signed messages as for unsigned ones. Of what leaves, a message is
+    /// shown again as *perhaps a repeat*.
     MAX_SEEN_RANGES: usize = 65_536, "ranges";
+    /// Runs of one slot, whatever the others leave.
+    MAX_SEEN_RANGES_OF_SLOT: usize = 1_024, "ranges";
+    /// Unsigned frames that a subscription knows, to tell a repeat from another frame under the
+    /// same name. Behind it, what comes under a name that was seen is refused.
+    MAX_SEEN_TAGS: usize = 16_384, "frames";
     /// Requests of one client that are on their way at once, each on a connection. More wait.
     MAX_OPEN_REQUESTS: usize = 32, "requests";
     /// An answer of a hub. A longer one is not read.
@@ -21,6 +27,11 @@ sealane_message::limits! {
     MAX_STREAMS_MET: usize = 1_024, "streams";
     /// The age from which an urgent message is old. It is shown, and triggers nothing any more.
     MAX_URGENT_AGE_MS: u64 = 300_000, "milliseconds";
+    /// Refusals of one code that get a line in the log, in each interval. The next line behind it
+    /// counts the others.
+    MAX_REFUSALS_TOLD: u32 = 64, "lines";
+    /// That interval.
+    REFUSALS_INTERVAL_MS: u64 = 60_000, "milliseconds";
     /// Events of a subscription that wait for a slow listener. Beyond it the oldest are dropped;
     /// the log has them all.
     MAX_EVENTS: usize = 256, "events";

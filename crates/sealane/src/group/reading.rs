@@ -10,7 +10,7 @@ use sealane_seal::policy::PolicyRefusal;
 use sealane_seal::{Epoch, Error as SealError};
 
 use super::keys::SealedMessageOrigin;
-use super::seen::{DuplicateVerdict, HubPosition, MessageIdentity, SeenMessages, SenderStart};
+use super::seen::{DuplicateVerdict, HubPosition, MessageIdentity, SeenMessages};
 use super::{DEAD, GroupClient};
 use crate::error::DeliveryRejection;
 use crate::{ReceivedMessage, Seal, SealCounts};
@@ -53,11 +53,12 @@ impl SubscriptionOpener {
             generation: message.generation,
             offset: message.offset,
         };
+        let hash = self.seen.hash(&frame);
         let shown = self.group.keys().open(self.cursor, place, frame)?;
         self.group.hinted(shown.orders);
         let opened = &shown.opened;
-        let sender =
-            SenderStart { epoch: opened.epoch(), slot: opened.slot(), context: opened.context() };
+        let identity = MessageIdentity::of(opened);
+        let sender = identity.sender;
         // Where no mark tells where a removal began, its first message does.
         let is_late = sender.epoch < shown.live_from
             && self.seen.newest(&message.stream) >= Some(shown.live_from);
@@ -66,10 +67,11 @@ impl SubscriptionOpener {
         }
         self.cursor = sender.epoch;
         let origin = HubPosition::of(message);
-        let identity = MessageIdentity { sender, counter: opened.counter() };
-        if self.seen.see(identity, &message.stream, origin) == DuplicateVerdict::Elsewhere {
+        let verdict = self.seen.see(identity, hash, &message.stream, origin);
+        if verdict == DuplicateVerdict::Elsewhere {
             return Err(DeliveryRejection::Repeated);
         }
+        self.counts.conflicts += u64::from(verdict == DuplicateVerdict::Conflict);
         self.counts.opened += 1;
         let seal = Seal {
             group: self.group.tag(),
@@ -81,6 +83,7 @@ impl SubscriptionOpener {
             context: sender.context,
             counter: opened.counter(),
             time_ms: shown.time_ms,
+            is_perhaps_repeat: verdict == DuplicateVerdict::Perhaps,
         };
         Ok(message.opened(shown.codec, shown.envelope, seal))
     }

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use sealane::limits::MAX_SEEN_RANGES_OF_SLOT;
 use sealane::{
     Client, ClientEvent, Codec, DataType, GroupBeater, GroupClient, StartPosition, Value,
 };
-use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
+use sealane_frame::{FrameBuf, FrameView, HeaderFields, seal_frame};
 use sealane_group::{
     BeaterView, ControlCursor, EpochSource, GroupMember, GroupNotice, IdentityCard, KeyFolder,
     NewGroup, PastSecrets,
@@ -45,6 +46,7 @@ struct Forgery<'a> {
     epoch: u64,
     class: Class,
     data_type: DataType,
+    context: SenderContext,
     counter: u64,
 }
 
@@ -55,8 +57,7 @@ impl Forgery<'_> {
         let group = member.group();
         let epochs = Epochs::new(group.id(), member.history(), Epoch(self.epoch), secret);
         let slot = Slot::new(self.slot).unwrap();
-        let context = SenderContext(*b"evil eye");
-        let mut sealer = Sealer::new(group, slot, context, &epochs, self.counter).unwrap();
+        let mut sealer = Sealer::new(group, slot, self.context, &epochs, self.counter).unwrap();
         sealer.set_signing_key(self.keys.identity().signing_key().unwrap());
         let fields = HeaderFields {
             class: self.class,
@@ -75,7 +76,8 @@ impl Forgery<'_> {
 
 fn as_member<'a>(person: &'a Person, member: &'a GroupMember, slot: u16) -> Forgery<'a> {
     let (class, data_type) = (Class::Group, DataType::LOCATION);
-    Forgery { with: member, keys: &person.keys, slot, epoch: 0, class, data_type, counter: 0 }
+    let (keys, context) = (&person.keys, SenderContext(*b"evil eye"));
+    Forgery { with: member, keys, slot, epoch: 0, class, data_type, context, counter: 0 }
 }
 
 fn revoke(base: &Person, name: &str) {
@@ -200,6 +202,98 @@ async fn nothing_follows_from_what_is_not_signed() {
     }
     revoke(&base, "mal");
     assert_eq!(ops.publish_orders().await.unwrap(), 2);
+}
+
+/// One unsigned frame under another member's next counter: its signed call for help is shown, to
+/// readers and consumers, also in a second process of the consumer.
+#[tokio::test]
+async fn unsigned_frames_in_a_members_name_silence_none_of_its_signed_messages() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let mal = invite(&base, "mal", PastSecrets::All);
+    base.group(&client).await.publish_orders().await.unwrap();
+    let (member, bob) = (mal.member(), car.group(&client).await);
+    bob.publish("alarm", DataType::EMERGENCY, &numbered(1)).await.unwrap();
+    let first = frames(&client, "alarm").await.remove(0);
+    let first = *FrameView::parse(&first).unwrap().header();
+    for ahead in 1..5 {
+        let counter = first.sequence() + ahead;
+        let forged =
+            Forgery { context: first.context(), counter, ..as_member(&mal, &member, 1) };
+        enqueue(&client, "alarm", &forged.seal("alarm", 666)).await;
+    }
+    bob.publish("alarm", DataType::EMERGENCY, &numbered(2)).await.unwrap();
+    let reading = base.group(&client).await;
+    let alarm = || reading.subscribe("alarm").from(StartPosition::First);
+    for mut alarms in [alarm().await.unwrap(), alarm().consumer("w").await.unwrap()] {
+        let mut shown = Vec::new();
+        for _ in 0..6 {
+            let message = next(&mut alarms).await;
+            let seal = message.seal.clone().unwrap();
+            assert!(!seal.is_perhaps_repeat);
+            shown.push((number(&message), seal.class));
+        }
+        let forged = std::iter::repeat_n((666, Class::Group), 4);
+        let signed = |n| std::iter::once((n, Class::Signed));
+        assert!(shown.into_iter().eq(signed(1).chain(forged).chain(signed(2))));
+        alarms.close().await;
+    }
+}
+
+/// Two unsigned frames under one name: one of them is forged, and nobody can tell which.
+#[tokio::test]
+async fn another_unsigned_frame_under_a_name_is_shown_and_counted() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let mal = invite(&base, "mal", PastSecrets::All);
+    base.group(&client).await.publish_orders().await.unwrap();
+    let (member, bob) = (mal.member(), car.group(&client).await);
+    publish(&bob, "log", 1).await;
+    let true_one = frames(&client, "log").await.remove(0);
+    let header = *FrameView::parse(&true_one).unwrap().header();
+    let (context, counter) = (header.context(), header.sequence());
+    let forged = Forgery { context, counter, ..as_member(&mal, &member, 1) }.seal("log", 666);
+    for frame in [&forged, &true_one, &forged] {
+        enqueue(&client, "log", frame).await;
+    }
+    let reading = base.group(&client).await;
+    let mut log = reading.subscribe("log").from(StartPosition::First).await.unwrap();
+    let mut events = log.events();
+    assert_eq!(numbers(&mut log, 2).await, [1, 666]);
+    assert_eq!(refusals(&mut events, 2).await, ["Repeated", "Repeated"]);
+    let counts = log.seal_counts();
+    assert_eq!((counts.opened, counts.conflicts, counts.repeated), (2, 1, 2));
+}
+
+/// So many of a member's own signed messages that what was known of the first had to leave.
+#[tokio::test]
+async fn what_was_forgotten_is_shown_as_perhaps_a_repeat() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let member = car.member();
+    let seal = |n: u64| {
+        let (class, data_type, counter) = (Class::Signed, DataType::CHAT, 2 * n);
+        let own = Forgery { class, data_type, counter, ..as_member(&car, &member, 1) };
+        let (frame, mut envelope) = (own.seal("log", n), Vec::new());
+        SealedEnvelope { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
+        envelope
+    };
+    let most = MAX_SEEN_RANGES_OF_SLOT as u64 + 1;
+    let mut all: Vec<_> = (0..most).map(seal).collect();
+    all.extend([all[0].clone(), all[1].clone()]);
+    for batch in all.chunks(500) {
+        client.publish_batch("log", Codec::MsgPack, batch).await.unwrap();
+    }
+    let reading = base.group(&client).await;
+    let mut log = reading.subscribe("log").from(StartPosition::First).await.unwrap();
+    let mut events = log.events();
+    for n in 0..most {
+        let message = next(&mut log).await;
+        assert_eq!((number(&message), message.seal.unwrap().is_perhaps_repeat), (n, false));
+    }
+    let again = next(&mut log).await;
+    assert_eq!((number(&again), again.seal.unwrap().is_perhaps_repeat), (0, true));
+    assert_eq!(refusals(&mut events, 1).await, ["Repeated"]);
 }
 
 #[tokio::test]
@@ -377,6 +471,9 @@ async fn an_urgent_message_says_its_age_and_an_old_one_is_shown_as_old() {
     assert!(seals[0].is_old(now_ms) && !seals[1].is_old(now_ms));
     assert!(seals[1].age_ms(now_ms).unwrap() < 60_000);
     assert_eq!((seals[2].time_ms, seals[2].is_old(u64::MAX)), (None, false));
+    // A clock that is ahead makes nothing new for as long.
+    assert!(seals[1].is_old(now_ms - 3_600_000) && !seals[1].is_old(now_ms - 60_000));
+    assert_eq!(seals[1].age_ms(now_ms - 3_600_000), Some(0));
 }
 
 /// A dead letter as the hub writes it, of that stream by its word.

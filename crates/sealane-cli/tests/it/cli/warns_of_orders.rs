@@ -194,6 +194,8 @@ fn each_message_says_who_sent_it_how_sure_that_is_and_how_old_an_urgent_one_is()
     assert_eq!(seals[2].field("timeMs"), Some(&made_ms.into()));
     let old: Vec<_> = seals.iter().map(|seal| seal.field("old").unwrap().clone()).collect();
     assert_eq!(old, [false.into(), false.into(), true.into()]);
+    let repeats = seals.iter().map(|seal| seal.field("perhapsRepeat"));
+    assert!(repeats.into_iter().all(|is_perhaps| is_perhaps == Some(&false.into())));
     assert_eq!(text(&seals[0], "context").len(), 16);
 }
 
