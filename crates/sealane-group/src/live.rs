@@ -56,6 +56,7 @@ impl GroupMember {
     pub fn live_reader(&self) -> Result<LiveReader, Error> {
         let mut opener = self.opener()?;
         opener.set_live_floor(self.live_from());
+        opener.require_answers();
         let (may_ask, wait) = (Instant::now(), FIRST_WAIT);
         let mut reader =
             LiveReader { opener, leavers: AnnouncedRemovals::of(self), may_ask, wait };

@@ -41,8 +41,6 @@ enum WindowDoubt {
 /// How an announcement proves that it was made of late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FreshAnswer {
-    /// The reader asks nothing: it has other means to tell a recording.
-    NotAsked,
     /// It answers none of the reader's questions.
     Missing,
     /// It answers that question of the reader, and perhaps earlier ones.
@@ -91,25 +89,18 @@ impl SenderSession {
     }
 
     /// Takes an announcement that passed [`SenderSession::check`]. If unsigned frames have moved
-    /// their window beyond it, others than the sender made them, and the window is set back.
+    /// their window far beyond it, others than the sender made them, and the window is set back.
     ///
-    /// An announcement that was held back on its way looks the same: true frames came before it. A
-    /// reader that asks questions therefore believes only an announcement that was made after the
-    /// frames were accepted. Whether the window needs a question for that is the result.
+    /// An announcement that was held back on its way looks the same: true frames came before it. So
+    /// only one counts that was made after the frames were accepted, since it answers a question
+    /// that was asked then. Whether such a question is worth asking is the result.
     pub(crate) fn announce(&mut self, epoch: Epoch, counter: u64, answer: FreshAnswer) -> bool {
         let is_newest = (epoch, counter) >= (self.signed.epoch(), self.signed.next());
         self.accept(Class::Signed, epoch, counter);
         let place = (self.unsigned.epoch(), self.unsigned.next());
-        if !is_newest || place <= (epoch, counter + 1) {
-            return false;
-        }
-        if answer == FreshAnswer::NotAsked {
-            self.set_back(epoch, counter, None);
-            return false;
-        }
         // Within its width the window still admits what the sender seals next.
         let reach = (epoch, counter.saturating_add(WINDOW_BITS));
-        if place <= reach {
+        if !is_newest || place <= reach {
             return false;
         }
         match (answer, self.doubt) {
@@ -121,8 +112,9 @@ impl SenderSession {
                     return false;
                 }
                 let from = if then == place.0 { next.saturating_sub(WINDOW_BITS) } else { 0 };
-                let closed = ClosedCounters { epoch: place.0, from, to: place.1 };
-                self.set_back(epoch, counter, Some(closed));
+                self.unsigned = ReplayWindow::closed_below(epoch, counter + 1);
+                // These came while the question was on its way, and may be true.
+                self.closed = Some(ClosedCounters { epoch: place.0, from, to: place.1 });
             }
             (_, WindowDoubt::Asked { .. }) => {}
             (_, WindowDoubt::None | WindowDoubt::Raised) => self.doubt = WindowDoubt::Raised,
@@ -136,11 +128,6 @@ impl SenderSession {
             let (epoch, next) = (self.unsigned.epoch(), self.unsigned.next());
             self.doubt = WindowDoubt::Asked { question, epoch, next };
         }
-    }
-
-    fn set_back(&mut self, epoch: Epoch, counter: u64, closed: Option<ClosedCounters>) {
-        self.unsigned = ReplayWindow::closed_below(epoch, counter + 1);
-        self.closed = closed;
     }
 
     fn window(&self, class: Class) -> &ReplayWindow {

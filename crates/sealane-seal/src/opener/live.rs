@@ -90,7 +90,7 @@ impl Opener {
             Some(session) if !session.is_before(epoch, announcement.start) => {
                 return Err(Error::Replayed);
             }
-            _ if answer == FreshAnswer::Missing => {
+            _ if self.questions.are_required && answer == FreshAnswer::Missing => {
                 self.questions.lacks_answers = true;
                 return Err(Error::Unannounced);
             }

@@ -13,6 +13,8 @@ pub(super) struct ReaderQuestions {
     /// The newest last, each with its number.
     own: VecDeque<(u64, ReaderQuestion)>,
     asked: u64,
+    /// No session begins without an answer.
+    pub(super) are_required: bool,
     /// A sender has not answered, so that nothing of it is taken.
     pub(super) lacks_answers: bool,
     /// Those of others that wait for an answer.
@@ -24,9 +26,6 @@ pub(super) struct ReaderQuestions {
 impl ReaderQuestions {
     /// Which of the reader's questions an announcement answers.
     pub(super) fn answered_by(&self, questions: &AnnouncedQuestions) -> FreshAnswer {
-        if self.own.is_empty() {
-            return FreshAnswer::NotAsked;
-        }
         let mut newest_first = self.own.iter().rev();
         let answered = newest_first.find(|(_, own)| questions.answers.contains(own));
         answered.map_or(FreshAnswer::Missing, |(number, _)| FreshAnswer::To(*number))
@@ -45,12 +44,14 @@ impl ReaderQuestions {
 }
 
 impl Opener {
+    /// From now on no session begins before its sender has answered a question. A reader that does
+    /// not call it takes the first announcement of a sender as it comes, a recorded one too.
+    pub fn require_answers(&mut self) {
+        self.questions.are_required = true;
+    }
+
     /// Asks all senders a question, 8 random bytes, in the next announcement of the reader's own.
-    /// From the first question on, no session begins before its sender has answered one. The last
-    /// [`MAX_QUESTIONS_HELD`] count.
-    ///
-    /// A reader that asks nothing takes the first announcement of a sender as it comes, a recorded
-    /// one too.
+    /// The last [`MAX_QUESTIONS_HELD`] count.
     pub fn ask(&mut self, question: ReaderQuestion) {
         let questions = &mut self.questions;
         if questions.own.len() >= MAX_QUESTIONS_HELD {

@@ -143,6 +143,7 @@ fn one_announcement_answers_several_readers() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
     let mut reader = opener(group, &epochs);
+    reader.require_answers();
     reader.ask(ReaderQuestion([9; 8]));
     let mut others = [1, 2, 3].map(|number| sealer(group, slot(number), &epochs));
     let mut hear = |reader: &mut Opener, at: usize, question: u8| {

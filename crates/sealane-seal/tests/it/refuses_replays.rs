@@ -89,6 +89,7 @@ fn after_a_restart() {
     messages[2].live(&mut reader).expect("not accepted, not moved");
 
     let (mut again, question) = (opener(group, &epochs), ReaderQuestion([1; 8]));
+    again.require_answers();
     again.ask(question);
     answer(&mut sender, 1, question).announce(&mut again).unwrap();
     for message in &messages {
@@ -115,8 +116,15 @@ fn unsigned_frames_silence_no_signed_message() {
         for _ in 0..2 {
             seal(&mut sender, Class::Signed, Form::Full, META, BODY).live(&mut reader).unwrap();
         }
+        let silenced = seal(&mut sender, class, Form::Full, META, BODY);
+        refused(&silenced, &mut reader, Error::Stale);
         announcement(&mut sender, 1).announce(&mut reader).expect("it announces itself again");
+        assert!(reader.lacks_answers());
+        let question = ReaderQuestion([1; 8]);
+        reader.ask(question);
+        answer(&mut sender, 1, question).announce(&mut reader).expect("it answers");
         seal(&mut sender, class, Form::Full, META, BODY).live(&mut reader).expect("and is heard");
+        refused(&silenced, &mut reader, Error::Stale);
     }
 }
 

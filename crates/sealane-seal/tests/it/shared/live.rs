@@ -81,6 +81,12 @@ impl Sequence {
         self.step(step, outcome);
     }
 
+    /// From now on no session begins without an answer.
+    fn requires_answers(&mut self) {
+        self.reader.require_answers();
+        self.steps.push(json!({ "do": "require answers" }));
+    }
+
     /// The reader asks a question.
     fn asks(&mut self, question: u8) {
         let question = [question; 8];
@@ -254,11 +260,13 @@ fn starts(suite: Suite) -> Sequence {
 /// Recorded, and played after the reader has started again, twice.
 fn recorded(suite: Suite) -> Sequence {
     let mut it = Sequence::new(suite, "a recorded session");
+    it.requires_answers();
     it.asks(1);
     let mut first = it.sender(1, 0, 0xa1);
     let announced = it.answers(&mut first, None, &[1]);
     let messages = [0, 1, 2].map(|_| it.sends(&mut first, Form::Full));
     it.restarts();
+    it.requires_answers();
     it.asks(2);
     it.announced(&announced);
     messages.iter().for_each(|message| it.comes(message));
@@ -267,6 +275,7 @@ fn recorded(suite: Suite) -> Sequence {
     messages.iter().for_each(|message| it.comes(message));
     it.sends(&mut first, Form::Full);
     it.restarts();
+    it.requires_answers();
     it.asks(3);
     it.announced(&announced);
     it.answers(&mut first, None, &[1, 2]);
@@ -285,8 +294,11 @@ fn forged(suite: Suite) -> Sequence {
     let signed = seal(&mut sender, Class::Signed, Form::Full, META, BODY);
     it.comes(&signed);
     it.comes(&signed);
-    let skipped = seal(&mut sender, Class::Group, Form::Full, META, BODY);
+    let skipped = it.sends(&mut sender, Form::Full);
     it.announces(&mut sender, 5000);
+    it.tells();
+    it.asks(1);
+    it.answers(&mut sender, None, &[1]);
     it.comes(&skipped);
     it.sends(&mut sender, Form::Full);
     it
@@ -328,6 +340,7 @@ fn asked(suite: Suite) -> Sequence {
     it.answers(&mut first, Some(0x71), &[]);
     it.tells();
     it.tells();
+    it.requires_answers();
     it.asks(1);
     it.answers(&mut first, Some(0x71), &[]);
     it.answers(&mut first, Some(0x72), &[1]);

@@ -38,6 +38,7 @@ impl Node {
     pub(crate) fn new(group: Group, epochs: Epochs) -> Node {
         let (opener, accepted) = (opener(group, &epochs), BTreeSet::new());
         let mut node = Node { group, epochs, opener, accepted, drawn: 0 };
+        node.opener.require_answers();
         node.ask();
         node
     }
@@ -104,6 +105,7 @@ impl Node {
     /// Starts again with nothing but its keys.
     pub(crate) fn restart(&mut self) {
         self.opener = opener(self.group, &self.epochs);
+        self.opener.require_answers();
         self.ask();
     }
 
