@@ -16,7 +16,7 @@ from .frame import (
     open_compact,
     open_live,
 )
-from .live import Announcement, Heard, Live, Session
+from .live import Announcement, Heard, Live
 from .refused import Refused
 from .seal import (
     BOUND_TO_LINK,
@@ -46,7 +46,6 @@ __all__ = [
     "OpenedFrame",
     "Refused",
     "Sealed",
-    "Session",
     "Term",
     "bound_to_conversation",
     "bound_to_stream",
