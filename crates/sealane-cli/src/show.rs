@@ -113,7 +113,9 @@ fn who(seal: &Seal) -> (String, String) {
         }
     });
     let repeat = if seal.is_perhaps_repeat { ", perhaps a repeat" } else { "" };
-    let class = format!("{} {sure}{}{repeat}", seal.class.letter(), age.unwrap_or_default());
+    let ended = if seal.is_of_ended_epoch { ", of an ended epoch" } else { "" };
+    let (letter, age) = (seal.class.letter(), age.unwrap_or_default());
+    let class = format!("{letter} {sure}{age}{repeat}{ended}");
     (seal.sender.clone(), class)
 }
 
@@ -153,5 +155,6 @@ fn seal_fields(seal: &Seal) -> Value {
         ("timeMs", seal.time_ms.map_or(Value::Null, Value::from)),
         ("old", seal.is_old(now_ms()).into()),
         ("perhapsRepeat", seal.is_perhaps_repeat.into()),
+        ("endedEpoch", seal.is_of_ended_epoch.into()),
     ])
 }

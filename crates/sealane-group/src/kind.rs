@@ -107,6 +107,15 @@ impl GroupMembership {
         each!(self, kind => kind.sender())
     }
 
+    /// See [`GroupMember::urgent_sender`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn urgent_sender(&self) -> Result<GroupSender, Error> {
+        provisioned!(self, member => member.urgent_sender(); self.sender())
+    }
+
     /// Whether it may seal.
     ///
     /// # Errors

@@ -34,6 +34,9 @@ sealane_message::limits! {
     MAX_FOLDER_KDF_LANES: u32 = 16, "lanes";
     /// Certificates that came before the admission of their members. The oldest leaves.
     MAX_CERTIFICATES_WAITING: usize = 16, "certificates";
+    /// How far ahead of the clock here a heartbeat may be made. One farther ahead counts only among
+    /// others that are.
+    MAX_HEARTBEAT_AHEAD_MS: u64 = 300_000, "milliseconds";
     /// How long a live reader waits for an answer to its first question, before it asks another.
     MIN_QUESTION_INTERVAL_MS: u64 = 2000, "milliseconds";
     /// How long it waits at most. It waits twice as long for each, until a session begins.

@@ -198,7 +198,8 @@ impl GroupMember {
         self.state.check_sealing()
     }
 
-    /// Whether the newest heartbeat is as young as the charter asks.
+    /// Whether the newest heartbeat is as young as the charter asks, and the beater claims no order
+    /// that was not obeyed.
     ///
     /// # Errors
     ///
@@ -206,7 +207,8 @@ impl GroupMember {
     pub fn check_heartbeat(&self, now_ms: u64) -> Result<(), Error> {
         let allowed_s = u64::from(self.state.charter.heartbeat_age_s);
         let age_s = self.state.beat.age_ms(now_ms) / 1000;
-        if allowed_s == 0 || age_s <= allowed_s || self.is_authority() {
+        let is_young = (allowed_s == 0 || age_s <= allowed_s) && !self.state.is_claimed_behind();
+        if is_young || self.is_authority() {
             return Ok(());
         }
         Err(Error::Stale { age_s, allowed_s })
@@ -286,8 +288,22 @@ impl GroupMember {
     ///
     /// [`Error::Behind`], [`Error::Removed`], [`Error::Io`].
     pub fn sender(&self) -> Result<GroupSender, Error> {
+        self.sender_that(SealedWhileBehind::Nothing)
+    }
+
+    /// A sender in the own slot for nothing but urgent messages. While orders are missing it seals
+    /// in the newest epoch that is held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Removed`], [`Error::Io`].
+    pub fn urgent_sender(&self) -> Result<GroupSender, Error> {
+        self.sender_that(SealedWhileBehind::Urgent)
+    }
+
+    fn sender_that(&self, behind: SealedWhileBehind) -> Result<GroupSender, Error> {
         let (keys, name) = (Arc::clone(&self.keys), self.name.clone());
-        GroupSender::open(SenderSource::Folder { keys, name })
+        GroupSender::open(SenderSource::Folder { keys, name, behind })
     }
 
     /// Reads again what the folder has.

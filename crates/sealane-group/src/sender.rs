@@ -45,9 +45,18 @@ pub struct GroupSender {
 #[derive(Clone)]
 pub(crate) enum SenderSource {
     /// A key folder, and the group's name there.
-    Folder { keys: Arc<IdentityKeys>, name: String },
+    Folder { keys: Arc<IdentityKeys>, name: String, behind: SealedWhileBehind },
     #[cfg(feature = "test-kind")]
     Agreed(Box<crate::AgreedMember>),
+}
+
+/// What a sender seals while orders are known that were not obeyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SealedWhileBehind {
+    Nothing,
+    /// Its caller seals nothing but what is urgent: a call for help must not wait for an order that
+    /// somebody holds back.
+    Urgent,
 }
 
 /// A member's place in its group at one moment.
@@ -86,9 +95,12 @@ impl SenderSource {
     /// The standing to seal under now.
     fn standing(&self) -> Result<MemberStanding, Error> {
         match self {
-            SenderSource::Folder { keys, name } => {
+            SenderSource::Folder { keys, name, behind } => {
                 let state = keys.load(&keys.lock()?, name)?;
-                state.check_sealing()?;
+                match state.check_sealing() {
+                    Err(Error::Behind { .. }) if *behind == SealedWhileBehind::Urgent => {}
+                    outcome => outcome?,
+                }
                 MemberStanding::of(keys, &state)
             }
             #[cfg(feature = "test-kind")]
@@ -99,7 +111,7 @@ impl SenderSource {
     /// A block of counters behind all that were reserved, and a start behind the last.
     fn reserve(&self, slot: Slot, epoch: Epoch, count: u64) -> Result<CounterBlock, Error> {
         match self {
-            SenderSource::Folder { keys, name } => {
+            SenderSource::Folder { keys, name, .. } => {
                 let lock = keys.lock()?;
                 CounterBlock::reserve(keys, &lock, name, slot, epoch, count)
             }
@@ -168,7 +180,8 @@ impl GroupSender {
     ) -> Result<GroupSender, Error> {
         let standing = MemberStanding::of(keys, state)?;
         let block = CounterBlock::reserve(keys, lock, name, standing.slot, standing.epoch, 1)?;
-        let source = SenderSource::Folder { keys: Arc::clone(keys), name: name.to_owned() };
+        let (keys, name) = (Arc::clone(keys), name.to_owned());
+        let source = SenderSource::Folder { keys, name, behind: SealedWhileBehind::Nothing };
         GroupSender::with(source, standing, &block)
     }
 

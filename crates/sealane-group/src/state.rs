@@ -6,7 +6,9 @@ use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
 use crate::charter::GroupCharter;
-use crate::limits::{MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_ROSTER_MEMBERS};
+use crate::limits::{
+    MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_HEARTBEAT_AHEAD_MS, MAX_ROSTER_MEMBERS,
+};
 use crate::marks::{MARK_BYTES, RemovalMarks};
 use crate::roster::{group_tag, peer_tag};
 use crate::wire::{GroupFieldReader, put_part};
@@ -42,7 +44,8 @@ pub(crate) struct GroupState {
     pub(crate) orders: u64,
     /// How many orders were given, by what the authority has signed.
     pub(crate) known: u64,
-    /// The same, by the beater's word alone: forgotten when it is dismissed.
+    /// The same, by the beater's word alone: forgotten when it is dismissed, or when the authority
+    /// itself says how many there are. It makes the member's heartbeat too old, and no more.
     pub(crate) claimed: u64,
     /// An epoch whose secret this member is still to be told, or its newest.
     pub(crate) awaited: Epoch,
@@ -66,6 +69,18 @@ pub(crate) struct NewestHeartbeat {
 }
 
 impl NewestHeartbeat {
+    /// Whether one that was made then is newer. A time far ahead of the clock here, by a signer
+    /// whose clock is wrong, turns no heartbeat away that is not so far ahead, and never takes the
+    /// place of one: recorded, it would be new for years.
+    pub(crate) fn is_before(self, time_ms: u64, now_ms: u64) -> bool {
+        let is_ahead = |time_ms: u64| time_ms > now_ms.saturating_add(MAX_HEARTBEAT_AHEAD_MS);
+        match (is_ahead(self.time_ms), is_ahead(time_ms)) {
+            (true, false) => true,
+            (false, true) => self.time_ms == 0,
+            _ => self.time_ms < time_ms,
+        }
+    }
+
     /// How old it is, by the worse of the two clocks. A clock here that was put back since it came
     /// makes it as old as the clock was put back.
     pub(crate) fn age_ms(self, now_ms: u64) -> u64 {
@@ -89,12 +104,12 @@ impl GroupState {
 
     /// Whether orders are known that were not obeyed, or an epoch whose secret has not come.
     pub(crate) fn is_behind(&self) -> bool {
-        self.all_known() > self.orders || self.awaited > self.epochs.newest()
+        self.known > self.orders || self.awaited > self.epochs.newest()
     }
 
-    /// How many orders were given, by whoever may say so.
-    fn all_known(&self) -> u64 {
-        self.known.max(self.claimed)
+    /// Whether the beater says that there are more orders than were obeyed.
+    pub(crate) fn is_claimed_behind(&self) -> bool {
+        self.claimed > self.orders
     }
 
     /// Forgets what the beater alone has said, which may have been wrong.
@@ -110,7 +125,7 @@ impl GroupState {
             return Err(Error::Removed);
         }
         if self.is_behind() {
-            return Err(Error::Behind { missing: self.orders, known: self.all_known() });
+            return Err(Error::Behind { missing: self.orders, known: self.known });
         }
         Ok(())
     }

@@ -69,4 +69,4 @@ pub use group::{Class, Epoch, Group, GroupId, Slot, Suite};
 pub use header::{Encoded, Form, KeyId, SframeHeader};
 pub use opener::{OpenedMessage, Opener, PendingAnnouncement, PendingOpen, Term};
 pub use sealer::Sealer;
-pub use sign::{SigningKey, verifies_open};
+pub use sign::{SigningKey, is_weak_key, verifies_open};

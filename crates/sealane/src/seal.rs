@@ -34,6 +34,9 @@ pub struct Seal {
     /// Whether the message may have been shown before: so many others of its sender came since that
     /// what was known of its counter had to leave. No message is shown twice without this mark.
     pub is_perhaps_repeat: bool,
+    /// Whether it is a signed call for help that stands behind the end of its epoch: of a member
+    /// that had not heard of the end, or of a thief of its keys.
+    pub is_of_ended_epoch: bool,
 }
 
 impl Seal {

@@ -80,7 +80,7 @@ pub(super) fn verify<'a>(
             Ok(Some(VerifiedNotice::Removal(removal)))
         }
         ParsedNotice::Heartbeat(heartbeat) => {
-            let is_newer = heartbeat.time_ms > state.beat.time_ms;
+            let is_newer = state.beat.is_before(heartbeat.time_ms, now_ms());
             if !is_newer && heartbeat.orders <= state.known {
                 return Ok(None);
             }
@@ -166,12 +166,15 @@ fn beat(
     is_authoritys: bool,
     heartbeat: GroupHeartbeat,
 ) -> Vec<GroupChange> {
+    let is_newer = state.beat.is_before(heartbeat.time_ms, now_ms());
     if is_authoritys {
         state.known = state.known.max(heartbeat.orders);
+        // A newer word of the authority stands against whatever a thief of the beater's key says.
+        state.claimed = if is_newer { 0 } else { state.claimed };
     } else if !is_authority {
         state.claimed = state.claimed.max(heartbeat.orders);
     }
-    if heartbeat.time_ms > state.beat.time_ms {
+    if is_newer {
         state.beat = NewestHeartbeat { time_ms: heartbeat.time_ms, came_ms: now_ms() };
     }
     vec![GroupChange::Heartbeat(heartbeat)]

@@ -12,7 +12,9 @@ use sealane_message::{DataType, Topic};
 use sealane_protocol::SealedEnvelope;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{Binding, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener};
+use sealane_seal::{
+    Binding, Class, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener,
+};
 
 use super::SEALED_IN;
 use crate::Error;
@@ -74,6 +76,10 @@ pub(crate) struct OpenedDelivery {
     pub(crate) orders: u8,
     /// The first epoch behind the last removal.
     pub(crate) live_from: Epoch,
+    /// It stands behind the end of its epoch.
+    pub(crate) is_ended: bool,
+    /// It is shown even there.
+    pub(crate) outlives_epoch: bool,
     pub(crate) envelope: Bytes,
 }
 
@@ -152,10 +158,14 @@ impl GroupKeyring {
         Ok(())
     }
 
-    /// Why nothing may be sealed now, if that is so.
+    /// Why nothing of that type may be sealed now, if that is so. A call for help waits for no
+    /// order: it goes out in the newest epoch that is held.
     pub(super) fn check_sealing(&self, data_type: DataType, now_ms: u64) -> Result<(), Error> {
+        if data_type.is_urgent() && !self.member.is_removed() {
+            return Ok(());
+        }
         self.check_orders()?;
-        if self.member.is_strict() && !data_type.is_urgent() {
+        if self.member.is_strict() {
             self.member.check_heartbeat(now_ms)?;
         }
         Ok(())
@@ -176,7 +186,9 @@ impl GroupKeyring {
         let class = self.policy.class_in(&self.group, data_type, &decision)?;
         let sender = match &mut self.sender {
             Some(sender) => sender,
-            none => none.insert(self.member.sender()?),
+            none if self.member.check_sealing().is_ok() => none.insert(self.member.sender()?),
+            // Nothing but what is urgent comes this far.
+            none => none.insert(self.member.urgent_sender()?),
         };
         debug_assert!(sender.epoch() >= self.member.epochs().newest(), "a sender that fell behind");
         let mut fields = sender.fields(class, data_type.number());
@@ -224,12 +236,14 @@ impl GroupKeyring {
         let epoch = earlier.unwrap_or(last);
         let stored = open_stored(&mut self.opener, epoch, &binding, &mut frame)?;
         let (header, opened) = (stored.header, stored.opened);
-        if epoch < self.first_epoch(&binding, place) {
+        let data_type = DataType::from_number(header.data_type());
+        let is_ended = epoch < self.first_epoch(&binding, place);
+        let outlives_epoch = self.outlives_epoch(&opened, data_type);
+        if is_ended && !outlives_epoch {
             return Err(DeliveryRejection::Posthumous);
         }
         let body = opened.body();
         let mut body = HEADER_BYTES + body.start..HEADER_BYTES + body.end;
-        let data_type = DataType::from_number(header.data_type());
         self.policy.admits(data_type, opened.class(), &self.group)?;
         if header.compression() != FrameCompression::None {
             return Err(DeliveryRejection::NoEnvelope);
@@ -253,8 +267,17 @@ impl GroupKeyring {
             time_ms,
             orders,
             live_from,
+            is_ended,
+            outlives_epoch,
             envelope,
         })
+    }
+
+    /// Whether a message is shown behind the end of its epoch, too: a signed call for help of a
+    /// slot that was not removed. Its member may not have heard of the end.
+    fn outlives_epoch(&self, opened: &OpenedMessage, data_type: DataType) -> bool {
+        let is_member = self.member.name_of(opened.slot(), self.newest()).is_some();
+        data_type.is_urgent() && opened.class() == Class::Signed && is_member
     }
 
     /// A body as an envelope: a datum of its codec. Without a codec it is a document or an event,

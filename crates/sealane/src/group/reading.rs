@@ -62,10 +62,13 @@ impl SubscriptionOpener {
         // Where no mark tells where a removal began, its first message does.
         let is_late = sender.epoch < shown.live_from
             && self.seen.newest(&message.stream) >= Some(shown.live_from);
-        if is_late {
+        if is_late && !shown.outlives_epoch {
             return Err(DeliveryRejection::Posthumous);
         }
-        self.cursor = sender.epoch;
+        let is_of_ended_epoch = is_late || shown.is_ended;
+        if !is_of_ended_epoch {
+            self.cursor = sender.epoch;
+        }
         let origin = HubPosition::of(message);
         let verdict = self.seen.see(identity, hash, &message.stream, origin);
         if verdict == DuplicateVerdict::Elsewhere {
@@ -84,6 +87,7 @@ impl SubscriptionOpener {
             counter: opened.counter(),
             time_ms: shown.time_ms,
             is_perhaps_repeat: verdict == DuplicateVerdict::Perhaps,
+            is_of_ended_epoch,
         };
         Ok(message.opened(shown.codec, shown.envelope, seal))
     }
