@@ -6,7 +6,7 @@ use sealane_seal::{Binding, Epoch, Epochs, Group, GroupId, History, Slot, Suite,
 
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::removal::AnnouncedRemovals;
-use crate::sender::SenderSource;
+use crate::sender::{SealedWhileBehind, SenderSource};
 use crate::state::GroupState;
 use crate::{
     AnnouncedRemoval, EpochSource, Error, Fingerprint, GroupChange, GroupNotice, GroupRoster,

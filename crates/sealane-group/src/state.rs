@@ -289,6 +289,28 @@ mod tests {
     }
 
     #[test]
+    fn a_heartbeat_from_the_future_counts_among_such_only() {
+        let at = |time_ms| NewestHeartbeat { time_ms, came_ms: 0 };
+        let (now, near, far) = (1_000_000, 1_000_000 + MAX_HEARTBEAT_AHEAD_MS, 1 << 40);
+        for (known, new, is_newer) in [
+            (0, now, true),
+            (now, near, true),
+            (near, now, false),
+            (now, near + 1, false),
+            (now, far, false),
+            // A clock here that says 1970 knows none but such.
+            (0, far, true),
+            (far, far + 1, true),
+            (far + 1, far, false),
+            (far, far, false),
+            // Once it is set right, or the signer's is.
+            (far, now, true),
+        ] {
+            assert_eq!(at(known).is_before(new, now), is_newer, "{known} {new}");
+        }
+    }
+
+    #[test]
     fn epochs_are_read_in_order_and_once() {
         assert_eq!(read(&[1, 2, 9]).unwrap(), [1, 2, 9]);
         for order in [[2, 1].as_slice(), &[1, 1], &[1, 3, 2], &[]] {

@@ -296,6 +296,46 @@ async fn what_was_forgotten_is_shown_as_perhaps_a_repeat() {
     assert_eq!(refusals(&mut events, 1).await, ["Repeated"]);
 }
 
+/// A member that has not heard of a removal calls for help behind the mark of it.
+#[tokio::test]
+async fn a_signed_call_for_help_outlives_its_epoch_and_says_so() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let mal = invite(&base, "mal", PastSecrets::All);
+    let ops = base.group(&client).await;
+    ops.publish_orders().await.unwrap();
+    publish(&car.group(&client).await, "alarm", 0).await;
+    let (bob, thief) = (car.member(), mal.member());
+    revoke(&base, "mal");
+    assert_eq!(ops.publish_orders().await.unwrap(), 2);
+    let signed = |of, with, slot, n| {
+        let (class, data_type) = (Class::Signed, DataType::EMERGENCY);
+        Forgery { class, data_type, ..as_member(of, with, slot) }.seal("alarm", n)
+    };
+    let sos = signed(&car, &bob, 1, 1);
+    let chat = Forgery { class: Class::Signed, data_type: DataType::CHAT, counter: 5,
+        ..as_member(&car, &bob, 1) };
+    for frame in [
+        signed(&mal, &thief, 2, 666),
+        as_member(&mal, &thief, 1).seal("alarm", 666),
+        chat.seal("alarm", 2),
+        sos.clone(),
+        sos,
+    ] {
+        enqueue(&client, "alarm", &frame).await;
+    }
+    let reading = base.group(&client).await;
+    let mut alarms = reading.subscribe("alarm").from(StartPosition::First).await.unwrap();
+    let mut events = alarms.events();
+    for (n, is_of_ended_epoch) in [(0, false), (1, true)] {
+        let message = next(&mut alarms).await;
+        let seal = message.seal.clone().unwrap();
+        assert_eq!((number(&message), seal.is_of_ended_epoch), (n, is_of_ended_epoch));
+    }
+    let expected = ["AfterRemoval", "AfterRemoval", "AfterRemoval", "Repeated"];
+    assert_eq!(refusals(&mut events, 4).await, expected);
+}
+
 #[tokio::test]
 async fn a_newcomer_signs_nothing_in_epochs_before_it_came() {
     let (_folder, _node, client) = node().await;
@@ -340,6 +380,12 @@ async fn a_member_that_missed_an_order_seals_nothing_until_it_has_it() {
     let again = car.group(&client).await;
     let refused = again.publish("log", DataType::LOCATION, &numbered(1)).await.unwrap_err();
     assert_eq!(refused.code(), "SL-GROUP-22");
+    // A call for help waits for no order. It is said that one is missing.
+    again.publish("alarm", DataType::EMERGENCY, &numbered(7)).await.unwrap();
+    assert_eq!(again.warnings()[0].code(), "SL-GROUP-22");
+    let mut alarms =
+        base.group(&client).await.subscribe("alarm").from(StartPosition::First).await.unwrap();
+    assert_eq!(numbers(&mut alarms, 1).await, [7]);
     let ops = base.group(&client).await;
     assert_eq!(ops.resend_orders(missed).await.unwrap(), 3);
     group.catch_up().await.unwrap();
