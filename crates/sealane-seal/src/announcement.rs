@@ -45,6 +45,12 @@ impl Announcement {
     /// Bytes of the longest body.
     pub const MAX_BYTES: usize = Announcement::MIN_BYTES + 8 * (1 + MAX_ANSWERS);
 
+    /// Whether a body of so many bytes can be one.
+    pub fn has_length(bytes: usize) -> bool {
+        let lengths = Announcement::MIN_BYTES..=Announcement::MAX_BYTES;
+        lengths.contains(&bytes) && (bytes - Announcement::MIN_BYTES).is_multiple_of(8)
+    }
+
     /// One without questions.
     pub fn new(start: u64, orders: u64) -> Announcement {
         Announcement { start, orders, questions: AnnouncedQuestions::default() }
@@ -68,12 +74,12 @@ impl Announcement {
     ///
     /// [`Error::Malformed`] for another length or version, and for zeros without an answer.
     pub fn from_bytes(bytes: &[u8]) -> Result<Announcement, Error> {
-        let [VERSION, words @ ..] = bytes else { return Err(Error::Malformed) };
-        let (words, rest) = words.as_chunks::<8>();
-        let [start, orders, questions @ ..] = words else { return Err(Error::Malformed) };
-        if !rest.is_empty() || bytes.len() > Announcement::MAX_BYTES {
+        if !Announcement::has_length(bytes.len()) {
             return Err(Error::Malformed);
         }
+        let [VERSION, words @ ..] = bytes else { return Err(Error::Malformed) };
+        let (words, _) = words.as_chunks::<8>();
+        let [start, orders, questions @ ..] = words else { return Err(Error::Malformed) };
         let mut questions = questions.iter().copied().map(ReaderQuestion);
         let own = questions.next();
         let answers: Vec<_> = questions.collect();

@@ -163,16 +163,18 @@ impl GroupClient {
         codec: Codec,
         envelopes: &[E],
     ) -> PublishBatch {
-        let seal = |one: &E| self.seal_now(topic, data_type, codec, one.as_ref());
+        let seal = |one: &E| self.seal_now(topic, data_type, codec, one.as_ref(), None);
         let sealed: Result<Vec<SealedNow>, Error> = envelopes.iter().map(seal).collect();
         match sealed {
             Ok(sealed) => {
                 let bytes: Vec<&[u8]> = sealed.iter().map(|one| one.bytes.as_slice()).collect();
                 let publish = PublishBatch::new(&self.inner.client, topic, SEALED_IN, &bytes, None);
-                let epoch = sealed.first().map_or(Epoch(0), |one| one.epoch);
+                let first = sealed.first().map(|one| (one.epoch, one.made_ms));
+                let (epoch, made_ms) = first.unwrap_or((Epoch(0), 0));
                 let of = |one: &E| Bytes::copy_from_slice(one.as_ref());
                 let envelopes = envelopes.iter().take(MAX_SENT_HELD).map(of).collect();
-                publish.sealed(self, SentEnvelopes { epoch, data_type, codec, envelopes })
+                let sent = SentEnvelopes { epoch, made_ms, data_type, codec, envelopes };
+                publish.sealed(self, sent)
             }
             Err(error) => PublishBatch::failed(&self.inner.client, error),
         }
@@ -298,7 +300,8 @@ impl GroupClient {
             self.tell(ClientEvent::Superseded { stream: late.stream.clone(), offset: late.offset });
             let publish =
                 self.publish_raw(late.stream.as_str(), late.data_type, late.codec, late.envelope);
-            if let Err(error) = publish.await {
+            // What it says of its age stays true.
+            if let Err(error) = publish.made(late.made_ms).await {
                 let stream = &late.stream;
                 tracing::warn!(%stream, code = error.code(), %error, "not sealed again");
             }
@@ -366,7 +369,7 @@ impl GroupClient {
         codec: Codec,
         envelope: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        self.seal_now(topic, data_type, codec, envelope).map(|sealed| sealed.bytes)
+        self.seal_now(topic, data_type, codec, envelope, None).map(|sealed| sealed.bytes)
     }
 
     pub(crate) fn seal_now(
@@ -375,8 +378,9 @@ impl GroupClient {
         data_type: DataType,
         codec: Codec,
         envelope: &[u8],
+        made_ms: Option<u64>,
     ) -> Result<SealedNow, Error> {
-        self.keys().seal(&topic.parse()?, data_type, codec, envelope)
+        self.keys().seal(&topic.parse()?, data_type, codec, envelope, made_ms)
     }
 
     /// Opens messages that were read by [`Client::read`], or without this group.

@@ -26,6 +26,7 @@ impl NoGroup {
         _: DataType,
         _: Codec,
         _: &[u8],
+        _: Option<u64>,
     ) -> Result<NoSealedEnvelope, Error> {
         match *self {}
     }
@@ -47,6 +48,7 @@ impl NoGroup {
 pub(crate) struct NoSealedEnvelope {
     pub(crate) bytes: Vec<u8>,
     pub(crate) epoch: u64,
+    pub(crate) made_ms: u64,
 }
 
 /// Envelopes that were sealed; there are none.
@@ -54,6 +56,7 @@ pub(crate) struct NoSealedEnvelope {
 #[expect(dead_code, reason = "only groups read it")]
 pub(crate) struct NoSentEnvelopes {
     pub(crate) epoch: u64,
+    pub(crate) made_ms: u64,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) envelopes: Vec<Bytes>,

@@ -71,3 +71,82 @@ impl MeshVoice {
         asks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealane_seal::Form;
+
+    use super::*;
+    use crate::{MeshError, MeshProvision, MessageType};
+
+    const FAR: u64 = 1 << 39;
+
+    struct Voices {
+        near: MeshVoice,
+        own: MeshVoice,
+        /// Another member that poses as the first one.
+        forger: MeshVoice,
+    }
+
+    impl Voices {
+        fn met() -> Voices {
+            let provision = MeshProvision::new([7; 32], 3).unwrap();
+            let voice = |slot, context: u8| {
+                MeshVoice::new(provision.keys(slot, [context; 8], 1000).unwrap()).unwrap()
+            };
+            let (mut near, mut own, mut forger) = (voice(1, 1), voice(0, 2), voice(1, 1));
+            forger.sealer.go_on_at(FAR);
+            assert_eq!(own.hear_announcement(&near.announcement().unwrap()), Ok(true));
+            assert_eq!(near.hear_announcement(&own.announcement().unwrap()), Ok(true));
+            Voices { near, own, forger }
+        }
+
+        fn is_heard(&mut self) -> bool {
+            let unit = self.near.say(Form::Full, MessageType::Hello, b"hello").unwrap();
+            match self.own.hear(Form::Full, &unit) {
+                Ok(_) => true,
+                Err(MeshError::Frame(FrameError::Seal(Seal::Stale | Seal::Replayed))) => false,
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_neighbour_that_another_member_poses_as_is_heard_again() {
+        let mut voices = Voices::met();
+        assert!(voices.is_heard());
+        let forged = voices.forger.say(Form::Full, MessageType::Hello, b"forged").unwrap();
+        voices.own.hear(Form::Full, &forged).expect("it shows that a member made it");
+        assert!(!voices.is_heard() && !voices.own.ask(|| 7), "nothing shows yet who made it");
+        let Voices { near, own, .. } = &mut voices;
+        let recorded = near.say(Form::Full, MessageType::Hello, b"early").unwrap();
+        assert_eq!(own.hear_announcement(&near.announcement().unwrap()), Ok(false));
+        assert!(own.ask(|| 7) && !own.ask(|| 7));
+        assert_eq!(near.hear_announcement(&own.announcement().unwrap()), Ok(true));
+        assert_eq!(own.hear_announcement(&near.announcement().unwrap()), Ok(false));
+        assert!(voices.is_heard());
+        for played in [&recorded, &forged] {
+            assert!(voices.own.hear(Form::Full, played).is_err());
+        }
+    }
+
+    #[test]
+    fn questions_and_answers_stand_in_few_announcements() {
+        let Voices { mut near, mut own, mut forger } = Voices::met();
+        let plain = near.announcement().unwrap().len();
+        let forged = forger.say(Form::Full, MessageType::Hello, b"forged").unwrap();
+        own.hear(Form::Full, &forged).unwrap();
+        let unit = near.say(Form::Full, MessageType::Hello, b"hello").unwrap();
+        own.hear(Form::Full, &unit).unwrap_err();
+        own.hear_announcement(&near.announcement().unwrap()).unwrap();
+        assert!(own.ask(|| 7));
+        for number in 0..2 * ANNOUNCEMENTS {
+            let announcement = own.announcement().unwrap();
+            let asks = announcement.len() > plain;
+            assert_eq!(asks, number < ANNOUNCEMENTS);
+            near.hear_announcement(&announcement).unwrap();
+        }
+        let answers = (0..2 * ANNOUNCEMENTS).map(|_| near.announcement().unwrap().len() > plain);
+        assert_eq!(answers.filter(|answers| *answers).count(), ANNOUNCEMENTS.into());
+    }
+}

@@ -62,6 +62,8 @@ pub(crate) struct SealedMessageOrigin<'a> {
 pub(crate) struct SealedNow {
     pub(crate) bytes: Vec<u8>,
     pub(crate) epoch: Epoch,
+    /// When it was made, for the time of an urgent message.
+    pub(crate) made_ms: u64,
 }
 
 /// A frame that was opened and may be shown.
@@ -171,16 +173,19 @@ impl GroupKeyring {
         Ok(())
     }
 
-    /// Seals a checked envelope for a stream, in the class that the policy decides.
+    /// Seals a checked envelope for a stream, in the class that the policy decides. One that is
+    /// sealed again says when it was made.
     pub(super) fn seal(
         &mut self,
         topic: &Topic,
         data_type: DataType,
         codec: Codec,
         envelope: &[u8],
+        made_ms: Option<u64>,
     ) -> Result<SealedNow, Error> {
         check(&mut self.scratch, codec, envelope)?;
         let now_ms = now_ms();
+        let made_ms = made_ms.unwrap_or(now_ms);
         self.check_sealing(data_type, now_ms)?;
         let decision = self.decide(data_type);
         let class = self.policy.class_in(&self.group, data_type, &decision)?;
@@ -195,7 +200,7 @@ impl GroupKeyring {
         fields.codec = codec as u8;
         let body = if data_type.is_urgent() {
             self.timed.clear();
-            self.timed.extend(now_ms.to_le_bytes());
+            self.timed.extend(made_ms.to_le_bytes());
             self.timed.extend_from_slice(envelope);
             &self.timed
         } else {
@@ -208,7 +213,7 @@ impl GroupKeyring {
         if bytes.len() > MAX_ENVELOPE_BYTES {
             return Err(too_large(bytes.len()));
         }
-        Ok(SealedNow { bytes, epoch: sender.epoch() })
+        Ok(SealedNow { bytes, epoch: sender.epoch(), made_ms })
     }
 
     /// Opens a frame from a stream. `near` is the epoch that the reader's cursor stands in.

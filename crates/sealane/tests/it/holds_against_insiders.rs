@@ -584,6 +584,11 @@ fn what_fell_behind_a_removal_is_sealed_again() {
     let asleep = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let group = asleep.block_on(car.group(&client));
     asleep.block_on(publish(&group, "log", 0));
+    let sos = |n| {
+        let (group, value) = (group.clone(), numbered(n));
+        async move { group.publish("sos", DataType::EMERGENCY, &value).await.unwrap() }
+    };
+    asleep.block_on(sos(2));
     revoke(&base, "mal");
     hub.block_on(async {
         base.group(&client).await.publish_orders().await.unwrap();
@@ -591,6 +596,12 @@ fn what_fell_behind_a_removal_is_sealed_again() {
     let mut events = group.events();
     asleep.block_on(async {
         publish(&group, "log", 1).await;
+        sos(3).await;
+        let made_ms = sealane_testing::now_ms();
+        // The clock moves on before it is sealed again.
+        while sealane_testing::now_ms() < made_ms + 2 {
+            tokio::task::yield_now().await;
+        }
         group.catch_up().await.unwrap();
         let told = async {
             loop {
@@ -608,6 +619,17 @@ fn what_fell_behind_a_removal_is_sealed_again() {
         assert_eq!(numbers(&mut log, 2).await, [0, 1]);
         assert!(is_silent(&mut log).await);
         assert_eq!(log.seal_counts().behind_removal, 1);
+        // The call for help is shown where it stands, and again with the age that it has.
+        let mut calls = reader.subscribe("sos").from(StartPosition::First).await.unwrap();
+        let mut seals = Vec::new();
+        for n in [2, 3, 3] {
+            let message = next(&mut calls).await;
+            assert_eq!(number(&message), n);
+            seals.push(message.seal.unwrap());
+        }
+        assert_eq!([0, 1, 2].map(|at| seals[at].is_of_ended_epoch), [false, true, false]);
+        assert_eq!(seals[1].time_ms, seals[2].time_ms);
+        assert_ne!(seals[1].context, seals[2].context);
     });
     drop((node, folder));
 }
