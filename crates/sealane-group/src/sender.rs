@@ -319,6 +319,24 @@ impl GroupSender {
         self.seal(&fields, &Binding::link(), &body, buf)
     }
 
+    /// Leaves counters out: frames of the slot were found that have them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`]; nothing is left out then.
+    pub fn skip(&mut self, counters: u64) -> Result<(), Error> {
+        self.ready()?;
+        let mut next = self.sealer.next_counter()?.saturating_add(counters);
+        if next >= self.until {
+            let block =
+                self.source.reserve(self.slot(), self.epoch(), counters.max(FIRST_BLOCK))?;
+            next = next.max(block.next).min(block.until);
+            self.until = block.until;
+        }
+        self.sealer.go_on_at(next);
+        Ok(())
+    }
+
     /// Goes on with what is known of the group now: another call or process may have obeyed orders.
     ///
     /// # Errors
@@ -482,6 +500,27 @@ mod tests {
         let distinct: std::collections::HashSet<_> = drawn.iter().collect();
         assert_eq!(distinct.len(), 4, "{drawn:?}");
         assert!(sender.start >= start + 3);
+    }
+
+    #[test]
+    fn counters_that_are_left_out_are_reserved_like_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = KeyFolder::create(&folder.path().join("base"), "base", None).unwrap();
+        let base = keys.new_group("fleet", NewGroup::default()).unwrap();
+        let mut sender = base.sender().unwrap();
+        let (fields, link) = (sender.fields(Class::Group, 1), Binding::link());
+        let mut buf = FrameBuf::new();
+        let mut least = 0;
+        for counters in [1, 500, 1024, 5000, 1024] {
+            sender.skip(counters).unwrap();
+            least += counters;
+            let frame = sender.seal(&fields, &link, b"x", &mut buf).unwrap();
+            let sequence = FrameView::parse(frame).unwrap().header().sequence();
+            assert!(sequence >= least && sequence < sender.until, "{sequence}");
+            least = sequence + 1;
+            // Another sender of the folder goes on behind all of them.
+            assert!(base.sender().unwrap().sealer.next_counter().unwrap() >= sender.until);
+        }
     }
 
     #[test]
