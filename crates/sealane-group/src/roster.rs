@@ -112,12 +112,38 @@ impl GroupRoster {
         of_slot.filter(|entry| entry.removed.is_none()).or(only)
     }
 
-    /// The next slot that nobody was given.
-    pub(crate) fn free_slot(&self, is_pair: bool) -> Result<Slot, Error> {
-        let next = self.entries.last().map_or(0, |last| last.slot.number() + 1);
+    /// How many slots were given.
+    pub(crate) fn given(&self) -> u16 {
+        self.entries.last().map_or(0, |last| last.slot.number() + 1)
+    }
+
+    /// The next slot that nobody was given, here or elsewhere.
+    pub(crate) fn free_slot(&self, is_pair: bool, elsewhere: u16) -> Result<Slot, Error> {
+        let next = self.given().max(elsewhere);
         let bound = if is_pair { 2 } else { MAX_ROSTER_MEMBERS };
         let fits = usize::from(next) < bound;
         Slot::new(next).filter(|_| fits).ok_or(Error::RosterFull)
+    }
+
+    /// This roster, and what another one knows of the past: a slot that this one does not list was
+    /// given elsewhere, and is a member's no more from `epoch` on.
+    pub(crate) fn with_past(mut self, past: &GroupRoster, epoch: Epoch) -> Result<Self, Error> {
+        for known in &past.entries {
+            match self.entries.binary_search_by_key(&known.slot, |entry| entry.slot) {
+                Ok(found) => {
+                    let entry = self.entries.get_mut(found);
+                    let ended = entry.and_then(|entry| entry.removed.as_mut());
+                    if let (Some(ended), Some(earlier)) = (ended, known.removed) {
+                        *ended = earlier.min(*ended);
+                    }
+                }
+                Err(place) => {
+                    let removed = Some(known.removed.unwrap_or(epoch));
+                    self.entries.insert(place, RosterEntry { removed, ..known.clone() });
+                }
+            }
+        }
+        if self.entries.len() > MAX_ROSTER_MEMBERS { Err(Error::RosterFull) } else { Ok(self) }
     }
 
     /// Adds an entry behind all others.

@@ -1,5 +1,6 @@
 //! A member's state of a group.
 
+use sealane_frame::notice::ChainHead;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::limits::MAX_EPOCHS_HELD;
 use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
@@ -14,6 +15,7 @@ use crate::{Error, GroupDocument, GroupRoster};
 
 const REMOVED: u8 = 1;
 const COPIED: u8 = 2;
+const FORKED: u8 = 4;
 const EPOCH_BYTES: usize = 8 + 32;
 const WRAP_KEY_BYTES: usize = 2 + 32;
 
@@ -29,6 +31,9 @@ pub(crate) struct GroupState {
     pub(crate) is_removed: bool,
     /// Whether it was copied or restored: an authority may not go on from it.
     pub(crate) is_copied: bool,
+    /// Whether the authority has signed two orders of one number: nothing is sealed before it
+    /// begins anew.
+    pub(crate) is_forked: bool,
     /// Agreed with the authority when this member joined; unused by the authority itself.
     pub(crate) wrap_key: Zeroizing<[u8; 32]>,
     /// Before it nothing is taken live: somebody was removed then.
@@ -40,6 +45,12 @@ pub(crate) struct GroupState {
     pub(crate) certificates: Vec<Vec<u8>>,
     /// How many orders were obeyed: the number of the next one. The authority's: given.
     pub(crate) orders: u64,
+    /// The head of the chain behind those.
+    pub(crate) head: ChainHead,
+    /// The head behind the first order of the epoch that is awaited.
+    pub(crate) began: ChainHead,
+    /// How many orders the invitation knew of: no hub may show fewer.
+    pub(crate) floor: u64,
     /// How many orders were given, by what the authority has signed.
     pub(crate) known: u64,
     /// The same, by the beater's word alone: forgotten when it is dismissed.
@@ -54,6 +65,10 @@ pub(crate) struct GroupState {
     pub(crate) beat: NewestHeartbeat,
     /// The authority's: hashes of the cards that were invited.
     pub(crate) spent: Vec<[u8; 32]>,
+    /// The authority's: slots below it were given, here or by orders that a hub has shown.
+    pub(crate) given: u16,
+    /// The authority's: no epoch beyond it was reached by orders that a hub has shown.
+    pub(crate) elsewhere: Epoch,
 }
 
 /// The newest heartbeat that came.
@@ -109,6 +124,9 @@ impl GroupState {
         if self.is_removed {
             return Err(Error::Removed);
         }
+        if self.is_forked {
+            return Err(Error::Forked { order: self.orders });
+        }
         if self.is_behind() {
             return Err(Error::Behind { missing: self.orders, known: self.all_known() });
         }
@@ -139,7 +157,8 @@ impl GroupState {
         bytes.extend_from_slice(self.routing.as_slice());
         bytes.extend(self.slot.number().to_be_bytes());
         let removed = if self.is_removed { REMOVED } else { 0 };
-        bytes.push(removed | if self.is_copied { COPIED } else { 0 });
+        let copied = if self.is_copied { COPIED } else { 0 };
+        bytes.push(removed | copied | if self.is_forked { FORKED } else { 0 });
         bytes.extend_from_slice(self.wrap_key.as_slice());
         bytes.extend(self.live_from.0.to_be_bytes());
         self.roster.put(&mut bytes);
@@ -153,6 +172,11 @@ impl GroupState {
         self.certificates.iter().for_each(|certificate| put_part(&mut bytes, certificate));
         let words = [self.orders, self.known, self.claimed, self.awaited.0, self.marked.0];
         bytes.extend(words.into_iter().flat_map(u64::to_be_bytes));
+        bytes.extend(self.head.0);
+        bytes.extend(self.began.0);
+        bytes.extend(self.floor.to_be_bytes());
+        bytes.extend(self.elsewhere.0.to_be_bytes());
+        bytes.extend(self.given.to_be_bytes());
         self.marks.put(&mut bytes);
         bytes.extend(self.beater.unwrap_or_default());
         bytes.extend(self.beat.time_ms.to_be_bytes());
@@ -180,7 +204,7 @@ impl GroupState {
         let routing = Zeroizing::new(reader.array()?);
         let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let flags = reader.u8()?;
-        if flags & !(REMOVED | COPIED) != 0 {
+        if flags & !(REMOVED | COPIED | FORKED) != 0 {
             return Err(reader.malformed());
         }
         let wrap_key = Zeroizing::new(reader.array()?);
@@ -200,6 +224,8 @@ impl GroupState {
         }
         let (orders, known, claimed) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (awaited, marked) = (Epoch(reader.u64()?), Epoch(reader.u64()?));
+        let (head, began) = (ChainHead(reader.array()?), ChainHead(reader.array()?));
+        let (floor, elsewhere, given) = (reader.u64()?, Epoch(reader.u64()?), reader.u16()?);
         let marks = RemovalMarks::read(&mut reader)?;
         let beater: [u8; 32] = reader.array()?;
         let beat = NewestHeartbeat { time_ms: reader.u64()?, came_ms: reader.u64()? };
@@ -212,6 +238,7 @@ impl GroupState {
             slot,
             is_removed: flags & REMOVED != 0,
             is_copied: flags & COPIED != 0,
+            is_forked: flags & FORKED != 0,
             wrap_key,
             live_from,
             roster,
@@ -219,6 +246,9 @@ impl GroupState {
             wraps,
             certificates,
             orders,
+            head,
+            began,
+            floor,
             known,
             claimed,
             awaited,
@@ -227,6 +257,8 @@ impl GroupState {
             beater: (beater != [0; 32]).then_some(beater),
             beat,
             spent,
+            given,
+            elsewhere,
         })
     }
 }

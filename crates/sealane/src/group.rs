@@ -212,15 +212,28 @@ impl GroupClient {
         outcome
     }
 
+    /// Reads the control stream, and whether this authority may give orders then: nobody has given
+    /// others with its key. An authority asks before it signs, since what was signed cannot be
+    /// taken back.
+    ///
+    /// # Errors
+    /// [`Error::Group`] if this is not the authority, or its folder was copied or restored; as
+    /// [`GroupClient::catch_up`].
+    pub async fn check_giving(&self) -> Result<(), Error> {
+        self.catch_up().await?;
+        Ok(self.keys().provisioned()?.check_giving()?)
+    }
+
     /// Publishes what this authority has ordered and the control stream does not have; gives how
     /// many there were. Behind a removal it marks how far the group's streams had come. Doing it
     /// again does nothing. A token needs `read` and `orders` on [`GroupClient::control_topic`].
     ///
     /// # Errors
-    /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
+    /// As [`GroupClient::check_giving`] and [`Client::publish`].
     pub async fn publish_orders(&self) -> Result<usize, Error> {
+        self.check_giving().await?;
         let from = self.inner.control.lock().await.shown();
-        let mut count = self.resend_orders(from).await?;
+        let mut count = self.send_orders(from).await?;
         if self.keys().provisioned()?.owes_marks() {
             let marks = self.streams_of_group().await?;
             let notices = self.keys().provisioned()?.mark(&marks)?;
@@ -236,6 +249,11 @@ impl GroupClient {
     /// # Errors
     /// As [`GroupClient::publish_orders`].
     pub async fn resend_orders(&self, from: u64) -> Result<usize, Error> {
+        self.check_giving().await?;
+        self.send_orders(from).await
+    }
+
+    async fn send_orders(&self, from: u64) -> Result<usize, Error> {
         let (ahead, notices) = {
             let mut keys = self.keys();
             let authority = keys.provisioned()?;
