@@ -41,7 +41,8 @@ impl GroupDocument {
     pub(crate) fn version(self) -> u8 {
         match self {
             GroupDocument::Letter | GroupDocument::IdentityFile | GroupDocument::CardsFile => 1,
-            GroupDocument::Invitation
+            GroupDocument::Card
+            | GroupDocument::Invitation
             | GroupDocument::Order
             | GroupDocument::Renewal
             | GroupDocument::Backup

@@ -136,6 +136,7 @@ pub(crate) fn open(
         is_copied: false,
         is_forked: false,
         wrap_key: opened.exported,
+        signing: None,
         live_from,
         roster,
         awaited: epochs.newest(),

@@ -11,6 +11,8 @@ sealane_message::limits! {
     MAX_ORDER_MARKS: usize = 1 << 10, "streams";
     /// Marks of removals that a member holds. Those of the oldest removal leave first.
     MAX_MARKS_HELD: usize = 1 << 14, "marks";
+    /// Fresh signing keys that a member gets in one slot. After that it is invited again.
+    MAX_FRESH_KEYS: usize = 32, "keys";
     /// Members that one order to heal takes fresh cards of.
     MAX_HEAL_CARDS: usize = 256, "members";
     /// Orders that came before others that they follow, and that are held until those come.

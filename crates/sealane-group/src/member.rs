@@ -137,7 +137,7 @@ impl GroupMember {
     /// The name of the member that had that slot in that epoch.
     pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
         let entry = self.state.roster.entry(slot);
-        entry.filter(|entry| entry.term().holds(epoch)).map(crate::RosterEntry::name)
+        entry.filter(|entry| entry.holds(epoch)).map(crate::RosterEntry::name)
     }
 
     /// How many orders this member has obeyed.
@@ -264,7 +264,7 @@ impl GroupMember {
         self.state.marks.first_epoch(stream, generation, offset)
     }
 
-    /// Whether anybody was ever removed.
+    /// Whether an epoch was ended by a fresh secret: nothing is written in it any more.
     pub fn has_removed(&self) -> bool {
         self.state.live_from > Epoch(0)
     }
@@ -375,7 +375,7 @@ impl EpochSource for GroupMember {
     }
 
     fn terms(&self) -> Vec<Term> {
-        self.state.roster.entries().iter().map(crate::RosterEntry::term).collect()
+        self.state.roster.entries().iter().flat_map(crate::RosterEntry::terms).collect()
     }
 
     fn live_from(&self) -> Epoch {

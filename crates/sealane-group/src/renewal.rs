@@ -41,19 +41,19 @@ struct RenewalFreshSecret<'a> {
     sealed: &'a [u8],
 }
 
-/// The content of a renewal for a member that brought a fresh card.
-pub(crate) struct ByCard {
-    pub(crate) secret: EpochSecret,
-    /// The new pairwise key.
-    pub(crate) key: Zeroizing<[u8; 32]>,
+/// The keys of a member that brought a fresh card.
+pub(crate) struct FreshMemberKeys {
+    pub(crate) wrap_key: Zeroizing<[u8; 32]>,
+    /// The seed of the key that signs for it.
+    pub(crate) signing: Zeroizing<[u8; 32]>,
 }
 
 /// The content of a renewal for a member.
 pub(crate) struct OpenedRenewal {
     pub(crate) secret: EpochSecret,
     pub(crate) roster: GroupRoster,
-    /// The new pairwise key, if this member brought a fresh card.
-    pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
+    /// The new keys, if this member brought a fresh card.
+    pub(crate) fresh: Option<FreshMemberKeys>,
 }
 
 /// The content of a renewal that is to be made.
@@ -145,9 +145,9 @@ impl<'a> VerifiedRenewal<'a> {
         keys: &IdentityKeys,
         lock: &KeyFolderLock,
     ) -> Result<Option<OpenedRenewal>, Error> {
-        let (secret, wrap_key) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
+        let (secret, fresh) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
             Some(fresh) => match self.open_fresh(fresh, keys, lock)? {
-                Some(ByCard { secret, key }) => (secret, Some(key)),
+                Some((secret, fresh)) => (secret, Some(fresh)),
                 None => return Ok(None),
             },
             None => {
@@ -159,7 +159,7 @@ impl<'a> VerifiedRenewal<'a> {
             }
         };
         let roster = open_roster(&secret, self.head, self.roster)?;
-        Ok(Some(OpenedRenewal { secret, roster, wrap_key }))
+        Ok(Some(OpenedRenewal { secret, roster, fresh }))
     }
 
     /// Opens what was encrypted to a card that waits here.
@@ -168,7 +168,7 @@ impl<'a> VerifiedRenewal<'a> {
         fresh: &RenewalFreshSecret<'_>,
         keys: &IdentityKeys,
         lock: &KeyFolderLock,
-    ) -> Result<Option<ByCard>, Error> {
+    ) -> Result<Option<(EpochSecret, FreshMemberKeys)>, Error> {
         let mut cards = keys.cards(lock)?.unwrap_or_default();
         let Some(found) = cards.iter().position(|waiting| waiting.nonce == fresh.nonce) else {
             return Ok(None);
@@ -181,13 +181,20 @@ impl<'a> VerifiedRenewal<'a> {
         &self,
         fresh: &RenewalFreshSecret<'_>,
         waiting: &PendingCard,
-    ) -> Result<ByCard, Error> {
+    ) -> Result<(EpochSecret, FreshMemberKeys), Error> {
         let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
         let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
         let opened = opened.ok_or(Error::NotForUs(GroupDocument::Renewal))?;
         let secret = opened.plaintext.as_slice().try_into();
         let secret = secret.map_err(|_| Error::Malformed(GroupDocument::Renewal))?;
-        Ok(ByCard { secret: EpochSecret::new(secret), key: opened.exported })
+        let fresh =
+            FreshMemberKeys { wrap_key: opened.exported, signing: waiting.signing_seed() };
+        Ok((EpochSecret::new(secret), fresh))
+    }
+
+    /// The slots of the members that brought fresh cards.
+    pub(crate) fn fresh_slots(&self) -> Vec<Slot> {
+        self.fresh.iter().map(|fresh| fresh.slot).collect()
     }
 
     /// The card of this folder that it answers, if any: it is used up once the state is kept.
@@ -282,7 +289,10 @@ pub(crate) mod tests {
         }
 
         /// The content for the holder of that card.
-        pub(crate) fn by_card(&self, waiting: &PendingCard) -> Option<ByCard> {
+        pub(crate) fn by_card(
+            &self,
+            waiting: &PendingCard,
+        ) -> Option<(EpochSecret, FreshMemberKeys)> {
             let renewal = self.inside();
             renewal.fresh.iter().find_map(|fresh| renewal.open_with(fresh, waiting).ok())
         }

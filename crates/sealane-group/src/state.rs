@@ -3,7 +3,7 @@
 use sealane_frame::notice::ChainHead;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::limits::MAX_EPOCHS_HELD;
-use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
+use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, SigningKey, Slot};
 use zeroize::Zeroizing;
 
 use crate::charter::GroupCharter;
@@ -11,11 +11,13 @@ use crate::limits::{MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_ROSTER_MEMBER
 use crate::marks::{MARK_BYTES, RemovalMarks};
 use crate::roster::{group_tag, peer_tag};
 use crate::wire::{GroupFieldReader, put_part};
-use crate::{Error, GroupDocument, GroupRoster};
+use crate::{Error, GroupDocument, GroupRoster, Identity};
 
 const REMOVED: u8 = 1;
 const COPIED: u8 = 2;
 const FORKED: u8 = 4;
+/// Stands for no seed.
+const NO_SEED: [u8; 32] = [0; 32];
 const EPOCH_BYTES: usize = 8 + 32;
 const WRAP_KEY_BYTES: usize = 2 + 32;
 
@@ -36,7 +38,9 @@ pub(crate) struct GroupState {
     pub(crate) is_forked: bool,
     /// Agreed with the authority when this member joined; unused by the authority itself.
     pub(crate) wrap_key: Zeroizing<[u8; 32]>,
-    /// Before it nothing is taken live: somebody was removed then.
+    /// The seed of the key that a fresh card has brought; none: the identity's key signs.
+    pub(crate) signing: Option<Zeroizing<[u8; 32]>>,
+    /// Before it nothing is taken live: a fresh secret was given then.
     pub(crate) live_from: Epoch,
     pub(crate) roster: GroupRoster,
     pub(crate) epochs: Epochs,
@@ -119,6 +123,14 @@ impl GroupState {
         self.beat.time_ms = self.beat.time_ms.min(self.beat.came_ms);
     }
 
+    /// The key that signs for this member.
+    pub(crate) fn signing_key(&self, identity: &Identity) -> Result<SigningKey, Error> {
+        match &self.signing {
+            Some(seed) => Ok(SigningKey::from_seed(seed)?),
+            None => identity.signing_key(),
+        }
+    }
+
     /// Why nothing may be sealed, if that is so.
     pub(crate) fn check_sealing(&self) -> Result<(), Error> {
         if self.is_removed {
@@ -160,6 +172,7 @@ impl GroupState {
         let copied = if self.is_copied { COPIED } else { 0 };
         bytes.push(removed | copied | if self.is_forked { FORKED } else { 0 });
         bytes.extend_from_slice(self.wrap_key.as_slice());
+        bytes.extend_from_slice(self.signing.as_deref().unwrap_or(&NO_SEED));
         bytes.extend(self.live_from.0.to_be_bytes());
         self.roster.put(&mut bytes);
         put_epochs(&mut bytes, &self.epochs.held().collect::<Vec<_>>());
@@ -189,7 +202,9 @@ impl GroupState {
     /// Room for all of it, so that no growth leaves copies of secrets behind.
     pub(crate) fn capacity(&self) -> usize {
         let certificates: usize = self.certificates.iter().map(|one| 4 + one.len()).sum();
+        let fresh: usize = self.roster.entries().iter().map(|entry| entry.fresh.len() * 40).sum();
         4096 + self.roster.entries().len() * 160
+            + fresh
             + self.epochs.held().count() * EPOCH_BYTES
             + self.wraps.len() * WRAP_KEY_BYTES
             + self.marks.len() * (MARK_BYTES + 8)
@@ -208,6 +223,7 @@ impl GroupState {
             return Err(reader.malformed());
         }
         let wrap_key = Zeroizing::new(reader.array()?);
+        let signing = Some(Zeroizing::new(reader.array()?)).filter(|seed| **seed != NO_SEED);
         let live_from = Epoch(reader.u64()?);
         let roster = GroupRoster::read(&mut reader)?;
         let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
@@ -240,6 +256,7 @@ impl GroupState {
             is_copied: flags & COPIED != 0,
             is_forked: flags & FORKED != 0,
             wrap_key,
+            signing,
             live_from,
             roster,
             epochs,

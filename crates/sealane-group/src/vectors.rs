@@ -125,6 +125,7 @@ fn roster() -> GroupRoster {
         since: Epoch(3),
         removed: removed.map(Epoch),
         name: name.to_owned(),
+        fresh: Vec::new(),
     };
     let of = |identity: Identity| *identity.public().verifying_key();
     let entries = vec![
@@ -152,6 +153,7 @@ fn state() -> GroupState {
         is_copied: false,
         is_forked: false,
         wrap_key: Zeroizing::new([0; 32]),
+        signing: None,
         live_from: Epoch(0),
         roster: roster(),
         epochs,
@@ -247,7 +249,7 @@ fn made(kept: &GroupVectorRecord) -> Value {
         .collect();
     let (listed, sealed) = sealed_roster(SECRET, HEAD);
     let found = FoundRenewal::read(&charter(), &kept.renewal);
-    let by_card = found.by_card(&waiting()).unwrap();
+    let (_, by_card) = found.by_card(&waiting()).unwrap();
     let begun = chained_secret(&EpochSecret::new(SECRET), notice().head().unwrap());
     json!({
         "charter": hex(&charter().to_bytes()),
@@ -287,7 +289,7 @@ fn made(kept: &GroupVectorRecord) -> Value {
         "renewal": {
             "members": keys(&MEMBERS[1..]),
             "silent": keys(&[MEMBERS[0], REMOVED]),
-            "fresh": { "slot": 1, "once": hex(&waiting().seed[..]), "key": hex(&by_card.key[..]) },
+            "fresh": { "slot": 1, "once": hex(&waiting().seed[..]), "key": hex(&by_card.wrap_key[..]), "signing": hex(&by_card.signing[..]) },
             "entries": entries(&roster()),
             "bytes": hex(&kept.renewal),
         },
@@ -394,7 +396,7 @@ fn the_notice_and_the_heartbeat_verify_and_open() {
     let secret = EpochSecret::new(array(&about["secret"]));
     let epochs = Epochs::new(group, History::Kept, epoch, secret);
     let mut opener = Opener::new(charter.group(), None, epochs).unwrap();
-    opener.set_terms(roster().entries().iter().map(RosterEntry::term)).unwrap();
+    opener.set_terms(roster().entries().iter().flat_map(RosterEntry::terms)).unwrap();
     let binding = Binding::stream(about["topic"].as_str().unwrap());
     let mut frame = frame.to_vec();
     let stored = open_stored(&mut opener, epoch, &binding, &mut frame).unwrap();
@@ -451,8 +453,10 @@ fn the_renewal_opens() {
     let fresh = &about["fresh"];
     let card = IdentityCard::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
     let waiting = PendingCard { nonce: card.nonce, seed: Zeroizing::new(array(&fresh["once"])) };
-    let by_card = found.by_card(&waiting).unwrap();
-    assert_eq!((*by_card.secret.expose(), *by_card.key), (secret, array(&fresh["key"])));
+    let (by_card, keys) = found.by_card(&waiting).unwrap();
+    assert_eq!((*by_card.expose(), *keys.wrap_key), (secret, array(&fresh["key"])));
+    let signer = crate::crypto::MemberSigner::from_seed(&array(&fresh["signing"])).unwrap();
+    assert_eq!((*keys.signing, signer.verifying_key()), (array(&fresh["signing"]), card.signing()));
     for (slot, key) in listed(&about["members"]) {
         assert_eq!(*found.by_key(slot, &key).unwrap().expose(), secret);
     }
@@ -461,6 +465,6 @@ fn the_renewal_opens() {
     }
     let other = PendingCard { nonce: card.nonce, seed: Zeroizing::new([0; 32]) };
     assert!(found.by_card(&other).is_none());
-    assert_eq!(entries(&found.roster(&by_card.secret).unwrap()), about["entries"]);
+    assert_eq!(entries(&found.roster(&by_card).unwrap()), about["entries"]);
     assert!(found.roster(&EpochSecret::new([0; 32])).is_none());
 }

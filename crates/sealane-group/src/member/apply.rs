@@ -10,7 +10,7 @@ use crate::certificate::MemberCertificate;
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::notice::chained_secret;
 use crate::order::{GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
-use crate::renewal::{OpenedRenewal, VerifiedRenewal};
+use crate::renewal::{FreshMemberKeys, OpenedRenewal, VerifiedRenewal};
 use crate::state::{GroupState, NewestHeartbeat};
 use crate::{
     Error, GroupChange, GroupDocument, GroupHeartbeat, GroupNotice, GroupRoster, RemovalNotice, now_ms,
@@ -187,6 +187,11 @@ fn known_here(
     state.elsewhere = epoch.map_or(one_each, |epoch| reached.max(epoch));
     state.known = state.known.max(behind);
     state.given = state.given.max(given);
+    if let NoticeView::Renewal(renewal) = notice.view()? {
+        // The keys that these members have now are in no log: they are invited again.
+        let fresh = VerifiedRenewal::read(&state.charter, notice.as_bytes())?.fresh_slots();
+        fresh.into_iter().for_each(|slot| state.roster.remove(slot, renewal.epoch));
+    }
     Err(elsewhere(state, folder.keys))
 }
 
@@ -370,7 +375,7 @@ fn open(state: &GroupState, frame: &[u8]) -> Result<(u16, Vec<u8>), Error> {
         return Err(Error::Unauthorized(key.slot.number()));
     }
     let mut opener = Opener::new(state.charter.group(), None, state.epochs.clone())?;
-    opener.set_terms(state.roster.entries().iter().map(crate::RosterEntry::term))?;
+    opener.set_terms(state.roster.entries().iter().flat_map(crate::RosterEntry::terms))?;
     let binding = Binding::stream(&control_topic(state.tag()));
     let mut refusal = None;
     for epoch in candidates(state, key) {
@@ -443,10 +448,8 @@ fn rekey(state: &mut GroupState, order: &RekeyOrder) -> Result<Option<GroupChang
     if is_first {
         state.awaited = order.epoch;
         state.began = state.head;
+        state.live_from = order.epoch;
         order.removed.iter().for_each(|slot| state.roster.remove(*slot, order.epoch));
-        if !order.removed.is_empty() {
-            state.live_from = order.epoch;
-        }
     }
     if order.removed.contains(&state.slot) {
         state.is_removed = true;
@@ -482,18 +485,16 @@ fn renew(
         state.is_removed = true;
         return Ok(GroupChange::Removed);
     };
-    let OpenedRenewal { secret, roster, wrap_key } = opened;
+    let OpenedRenewal { secret, roster, fresh } = opened;
     check_removals(state, folder, renewal.number, &roster)?;
     let removed = gone(state, &roster);
     state.began = state.head;
     state.epochs.insert(renewal.epoch, chained_secret(&secret, state.began))?;
     state.awaited = renewal.epoch;
-    if let Some(key) = wrap_key {
-        state.wrap_key = key;
+    if let Some(FreshMemberKeys { wrap_key, signing }) = fresh {
+        (state.wrap_key, state.signing) = (wrap_key, Some(signing));
     }
-    if renewal.is_anew || !removed.is_empty() {
-        state.live_from = renewal.epoch;
-    }
+    state.live_from = renewal.epoch;
     state.roster = roster.with_past(&state.roster, renewal.epoch)?;
     folder.answered.extend(renewal.card(state.slot));
     Ok(GroupChange::Rekeyed { epoch: renewal.epoch, removed })
@@ -510,7 +511,10 @@ fn check_removals(
     let lives = |slot| roster.entry(slot).filter(|entry| entry.removed.is_none());
     let mut entries = state.roster.entries().iter();
     let revived = entries.find(|known| {
-        let is_other = |now: &crate::RosterEntry| now.certificate != known.certificate;
+        // Keys of a member only grow, too: the one before is the thief's.
+        let is_other = |now: &crate::RosterEntry| {
+            now.certificate != known.certificate || !now.fresh.starts_with(&known.fresh)
+        };
         lives(known.slot).is_some_and(|now| known.removed.is_some() || is_other(now))
     });
     let heard = folder.keys.heard_removals(folder.name)?;

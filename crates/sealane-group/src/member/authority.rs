@@ -189,8 +189,8 @@ impl GroupMember {
         Ok(notices)
     }
 
-    /// Gives all members a fresh secret under the keys that they have. It closes the group to
-    /// whoever has old epochs' secrets alone; whoever has a copy of a member's folder follows it:
+    /// Gives all members a fresh secret under the keys that they have. It closes the group, for
+    /// reading and for writing, to whoever has old epochs' secrets alone; whoever has a copy of a member's folder follows it:
     /// against that, [`GroupMember::heal`].
     ///
     /// # Errors
@@ -217,8 +217,8 @@ impl GroupMember {
         self.publish(&lock, issued)
     }
 
-    /// Tells the members how far the group's streams had come at the last removal, so that nobody
-    /// reads behind it what a removed member writes there. At most [`MAX_ORDER_MARKS`] are told.
+    /// Tells the members how far the group's streams had come at the last fresh secret, so that
+    /// nobody reads behind it what is written there in an epoch before. At most [`MAX_ORDER_MARKS`] are told.
     ///
     /// # Errors
     ///
@@ -238,7 +238,7 @@ impl GroupMember {
         self.publish(&lock, issued)
     }
 
-    /// Whether the members were not told marks of the last removal yet.
+    /// Whether the members were not told marks of the last fresh secret yet.
     pub fn owes_marks(&self) -> bool {
         self.is_authority() && self.state.marked < self.state.live_from
     }
@@ -272,8 +272,8 @@ impl GroupMember {
     }
 
     /// Gives a fresh secret to members who brought fresh cards, under the keys of those cards: a
-    /// copy of a folder that was made before does not follow. Members without one are told by
-    /// their old keys, or dropped.
+    /// copy of a folder that was made before does not follow, and signs for them no more: the card
+    /// brings a signing key as well. Members without one are told by their old keys, or dropped.
     ///
     /// # Errors
     ///
@@ -292,9 +292,11 @@ impl GroupMember {
         let others = state.roster.members().map(|one| one.slot).filter(|slot| *slot != state.slot);
         let silent: Vec<Slot> = others.filter(|slot| !is_fresh(*slot)).collect();
         let epoch = Epoch(state.epochs.newest().0 + 1);
-        if drops_silent && !silent.is_empty() {
+        if drops_silent {
             silent.iter().for_each(|slot| state.roster.remove(*slot, epoch));
-            state.live_from = epoch;
+        }
+        for (slot, card) in &cards {
+            state.roster.renew_key(*slot, epoch, card.signing())?;
         }
         let number = state.orders;
         let notice = self.fresh_start(&mut state, &cards, number, epoch, false)?;
@@ -329,7 +331,6 @@ impl GroupMember {
         let newest = state.epochs.newest().max(state.elsewhere).max(beyond.unwrap_or_default());
         let epoch = Epoch(far(newest.0, RENEWAL_STEP));
         let number = far(state.orders.max(state.known).max(newest.0), RENEWAL_ORDERS);
-        state.live_from = epoch;
         state.is_copied = false;
         let notice = self.fresh_start(&mut state, &[], number, epoch, true)?;
         self.publish(&lock, (state, vec![notice]))
@@ -353,7 +354,7 @@ impl GroupMember {
         let notice = GroupNotice::from_renewal(&bytes);
         state.head = notice.head().ok_or(Error::Cipher)?;
         state.epochs.insert(epoch, chained_secret(&secret, state.head))?;
-        state.awaited = epoch;
+        (state.awaited, state.live_from) = (epoch, epoch);
         state.orders = number + 1;
         state.known = state.orders;
         Ok(notice)
@@ -469,9 +470,8 @@ impl OrderIssuer<'_> {
             }
         }
         removed.iter().for_each(|slot| self.state.roster.remove(*slot, epoch));
-        if !removed.is_empty() {
-            self.state.live_from = epoch;
-        }
+        // Whoever has the secrets of earlier epochs goes on writing in them otherwise.
+        self.state.live_from = epoch;
         self.state.epochs.insert(epoch, chained_secret(&secret, self.state.began))?;
         Ok(())
     }

@@ -42,6 +42,7 @@ impl GroupMember {
             is_copied: false,
             is_forked: false,
             wrap_key: Zeroizing::new(random()?),
+            signing: None,
             live_from: Epoch(0),
             roster,
             epochs: Epochs::new(charter.id(), history, Epoch(0), secret),

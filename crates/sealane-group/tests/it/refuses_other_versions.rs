@@ -55,7 +55,7 @@ fn documents_of_other_versions_are_named_so() {
     let keys = place.keys("car");
     let (mut car, _) = join(&mut base, &keys);
     let waiting = place.keys("bus");
-    refuses_versions(&waiting.card().unwrap(), 2, IdentityCard::from_bytes);
+    refuses_versions(&waiting.card().unwrap(), 3, IdentityCard::from_bytes);
     let invitation = invite(&mut base, &waiting).invitation;
     refuses_versions(&invitation, 3, |bytes| waiting.join(bytes, None, None));
     let file = write_orders(&base.notices(0).unwrap());
