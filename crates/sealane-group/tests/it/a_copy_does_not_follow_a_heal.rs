@@ -1,11 +1,16 @@
 //! Healing: members bring fresh cards, and a copy of a folder that was made before does not follow.
 //! A new secret alone does not do that.
 
-use crate::shared::{Place, apply, card, copy, invite, named, open, reopen, seal, state};
+use crate::shared::{
+    Place, apply, card, copy, invite, join, log, named, open, reopen, seal, state,
+};
+use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_group::{
     EpochSource, GroupChange, GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets,
 };
-use sealane_seal::{Class, Epoch, Slot};
+use sealane_seal::{
+    Class, Epoch, EpochSecret, Epochs, History, Sealer, SenderContext, Slot,
+};
 
 fn folder(place: &Place, name: &str) -> KeyFolder {
     KeyFolder::open(&place.path(name), None).unwrap()
