@@ -72,7 +72,12 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
             let member = folder.group(group)?;
             let heard = if member.is_authority() { Vec::new() } else { member.heard_removals()? };
-            let notices = if heard.is_empty() { member.notices(*from)? } else { heard };
+            let notices = if heard.is_empty() {
+                // Behind the orders a removal's own notice is kept, and tells nothing new.
+                [member.notices(*from)?, member.removals(*from)?].concat()
+            } else {
+                heard
+            };
             terminal.write(&write_orders(&notices))
         }
         GroupVerb::RelayCard { group } => relay_card(&folder.group(group)?, terminal),

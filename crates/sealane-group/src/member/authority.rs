@@ -11,7 +11,7 @@ use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::crypto::random;
 use crate::folder::KeyFolderLock;
 use crate::invitation::{self, PastSecrets};
-use crate::limits::{MAX_HEAL_CARDS, MAX_ORDER_MARKS};
+use crate::limits::{MAX_HEAL_CARDS, MAX_MARKS_HELD, MAX_ORDER_MARKS};
 use crate::marks::RemovalMark;
 use crate::notice::chained_secret;
 use crate::now_ms;
@@ -218,7 +218,8 @@ impl GroupMember {
     }
 
     /// Tells the members how far the group's streams had come at the last fresh secret, so that
-    /// nobody reads behind it what is written there in an epoch before. At most [`MAX_ORDER_MARKS`] are told.
+    /// nobody reads behind it what is written there in an epoch before. At most [`MAX_MARKS_HELD`]
+    /// are told, by as many orders as it takes.
     ///
     /// # Errors
     ///
@@ -227,12 +228,12 @@ impl GroupMember {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let epoch = state.live_from;
-        let marks: Vec<RemovalMark> = marks.iter().take(MAX_ORDER_MARKS).copied().collect();
+        let marks = marks.get(..marks.len().min(MAX_MARKS_HELD)).unwrap_or_default();
         let mut issue = self.issue(&lock, state);
-        issue.state.marks.add(epoch, &marks);
+        issue.state.marks.add(epoch, marks);
         issue.state.marked = epoch;
-        if !marks.is_empty() {
-            issue.give(&GroupOrder::Mark { epoch, marks })?;
+        for marks in marks.chunks(MAX_ORDER_MARKS) {
+            issue.give(&GroupOrder::Mark { epoch, marks: marks.to_vec() })?;
         }
         let issued = issue.finish();
         self.publish(&lock, issued)

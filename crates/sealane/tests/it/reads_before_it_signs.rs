@@ -208,3 +208,31 @@ async fn after_a_heal_or_a_rotation_nobody_writes_in_the_epochs_before() {
         assert!(is_silent(&mut log).await);
     }
 }
+
+/// Anybody who may publish can make streams with frames of a group's tag that nobody opens. They
+/// take no mark from streams in which people talk, whatever their names.
+#[tokio::test]
+async fn streams_of_junk_leave_the_others_their_marks() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let ops = base.group(&client).await;
+    let sender = car.group(&client).await;
+    sender.publish("quiet", DataType::LOCATION, &numbered(0)).await.unwrap();
+    let quiet = client.read("quiet", StartPosition::First, 1).await.unwrap();
+    let mut junk = quiet.messages[0].envelope.to_vec();
+    let last = junk.len() - 1;
+    junk[last] ^= 1;
+    let (codec, streams) = (quiet.messages[0].codec, sealane_group::limits::MAX_ORDER_MARKS + 6);
+    for stream in 0..streams {
+        let topic = format!("a/{stream:04}");
+        client.publish_batch(&topic, codec, std::slice::from_ref(&junk)).await.unwrap();
+    }
+    // And behind what people wrote.
+    client.publish_batch("quiet", codec, std::slice::from_ref(&junk)).await.unwrap();
+    base.member().rotate().unwrap();
+    assert_eq!(ops.publish_orders().await.unwrap(), 3, "the secret, and two orders of marks");
+    sender.catch_up().await.unwrap();
+    let binding = Binding::stream("quiet");
+    let first = |offset| car.member().first_epoch(&binding, quiet.generation, offset);
+    assert_eq!([first(0), first(1), first(2)], [Epoch(0), Epoch(1), Epoch(1)]);
+}
