@@ -480,9 +480,9 @@ impl IdentityKeys {
 
     /// The notices of those numbers that are kept here, in their order.
     pub(crate) fn notices(&self, name: &str, which: Range<u64>) -> Result<Vec<GroupNotice>, Error> {
-        let read = |number| {
-            let missing = || Ok(Error::Damaged(self.notice_path(name, number)?));
-            self.notice(name, number)?.map_or_else(|| Err(missing()?), Ok)
+        let read = |number| -> Result<GroupNotice, Error> {
+            let missing = Error::Damaged(self.notice_path(name, number)?);
+            self.notice(name, number)?.ok_or(missing)
         };
         let mut numbers = self.numbers(name)?;
         numbers.retain(|number| which.contains(number));

@@ -8,8 +8,8 @@ use crate::removal::AnnouncedRemovals;
 use crate::sender::SenderSource;
 use crate::state::GroupState;
 use crate::{
-    AnnouncedRemoval, ChainHead, EpochSource, Error, Fingerprint, GroupChange, GroupNotice, GroupRoster,
-    GroupSender, RemovalMark, RemovalNotice, now_ms,
+    AnnouncedRemoval, ChainHead, EpochSource, Error, Fingerprint, GroupChange, GroupNotice,
+    GroupRoster, GroupSender, RemovalMark, RemovalNotice, now_ms,
 };
 
 mod apply;
@@ -220,7 +220,7 @@ impl GroupMember {
         let removals = ordered.into_iter().map(|one| one.removal).filter(stays);
         let stays = |one: RemovalNotice| {
             self.keys.unhear_removal(lock, &self.name, one)?;
-            Ok(GroupChange::Stays { slot: one.slot, order: one.order })
+            Ok::<_, Error>(GroupChange::Stays { slot: one.slot, order: one.order })
         };
         removals.map(stays).collect()
     }

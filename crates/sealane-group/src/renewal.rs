@@ -187,8 +187,7 @@ impl<'a> VerifiedRenewal<'a> {
         let opened = opened.ok_or(Error::NotForUs(GroupDocument::Renewal))?;
         let secret = opened.plaintext.as_slice().try_into();
         let secret = secret.map_err(|_| Error::Malformed(GroupDocument::Renewal))?;
-        let fresh =
-            FreshMemberKeys { wrap_key: opened.exported, signing: waiting.signing_seed() };
+        let fresh = FreshMemberKeys { wrap_key: opened.exported, signing: waiting.signing_seed() };
         Ok((EpochSecret::new(secret), fresh))
     }
 

@@ -13,17 +13,29 @@ use crate::order::{GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
 use crate::renewal::{FreshMemberKeys, OpenedRenewal, VerifiedRenewal};
 use crate::state::{GroupState, NewestHeartbeat};
 use crate::{
-    Error, GroupChange, GroupDocument, GroupHeartbeat, GroupNotice, GroupRoster, RemovalNotice, now_ms,
+    Error, GroupChange, GroupDocument, GroupHeartbeat, GroupNotice, GroupRoster, RemovalNotice,
+    now_ms,
 };
 
 /// A notice that the authority, or its beater, has signed.
 pub(super) enum VerifiedNotice<'a> {
-    Order { number: u64, notice: &'a GroupNotice },
-    Renewal { renewal: VerifiedRenewal<'a>, notice: &'a GroupNotice },
-    Heartbeat { heartbeat: GroupHeartbeat, is_authoritys: bool },
+    Order {
+        number: u64,
+        notice: &'a GroupNotice,
+    },
+    Renewal {
+        renewal: VerifiedRenewal<'a>,
+        notice: &'a GroupNotice,
+    },
+    Heartbeat {
+        heartbeat: GroupHeartbeat,
+        is_authoritys: bool,
+    },
     Removal(RemovalNotice),
     /// Another order in the place of the one that was obeyed last.
-    Rival { order: u64 },
+    Rival {
+        order: u64,
+    },
 }
 
 /// The folder that a member obeys in.
@@ -35,7 +47,6 @@ pub(super) struct MemberFolder<'a> {
     /// The cards that renewals have answered: to be used up once the state is kept.
     pub(super) answered: Vec<[u8; 32]>,
 }
-
 
 /// Checks who signed a notice. Gives nothing for one that cannot change anything.
 pub(super) fn verify<'a>(

@@ -8,9 +8,7 @@ use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_group::{
     EpochSource, GroupChange, GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets,
 };
-use sealane_seal::{
-    Class, Epoch, EpochSecret, Epochs, History, Sealer, SenderContext, Slot,
-};
+use sealane_seal::{Class, Epoch, EpochSecret, Epochs, History, Sealer, SenderContext, Slot};
 
 fn folder(place: &Place, name: &str) -> KeyFolder {
     KeyFolder::open(&place.path(name), None).unwrap()
@@ -237,7 +235,8 @@ fn every_fresh_secret_ends_the_epoch_before_it_for_writing() {
         apply(&mut members[0], &notices).unwrap();
         assert_eq!(members[0].live_from(), base.live_from());
         let mut opener = base.opener().unwrap();
-        let refused = sealane_frame::open_frame(&mut opener, &log(), &mut old.clone());
+        let (mut frame, log) = (old, log());
+        let refused = sealane_frame::open_frame(&mut opener, &log, &mut frame);
         let code = refused.unwrap_err().info().code;
         // The one-way step is no fresh secret: whoever holds the one before it holds the next, too.
         let is_ended = at < 3;

@@ -85,7 +85,8 @@ fn an_authority_takes_over_what_it_gave_from_its_own_signed_log() {
     for member in [&mut car, &mut bus] {
         apply(member, &given).unwrap();
     }
-    apply(&mut van, &base.notices(van.orders()).unwrap()).unwrap();
+    let missed = base.notices(van.orders()).unwrap();
+    apply(&mut van, &missed).unwrap();
     let log = [base.removals(0).unwrap(), base.notices(0).unwrap()].concat();
     for notice in &log {
         let heard = restored.apply(notice);

@@ -145,8 +145,7 @@ fn orders_that_come_early_wait_on_disk() {
     // As many as wait have a bound; those that are needed first stay.
     let bound = sealane_group::limits::MAX_ORDERS_HELD;
     let first = base.set_beater(None).unwrap();
-    let later: Vec<_> =
-        (0..bound + 4).flat_map(|_| base.set_beater(None).unwrap()).rev().collect();
+    let later: Vec<_> = (0..bound + 4).flat_map(|_| base.set_beater(None).unwrap()).rev().collect();
     apply(&mut car, &later).unwrap();
     let left = std::fs::read_dir(place.path("car1/groups/fleet/orders")).unwrap().count();
     assert_eq!(left, bound);

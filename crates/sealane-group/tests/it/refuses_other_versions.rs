@@ -53,7 +53,7 @@ fn documents_of_other_versions_are_named_so() {
     let place = Place::new();
     let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
     let keys = place.keys("car");
-    let (mut car, _) = join(&mut base, &keys);
+    let (car, _) = join(&mut base, &keys);
     let waiting = place.keys("bus");
     refuses_versions(&waiting.card().unwrap(), 3, IdentityCard::from_bytes);
     let invitation = invite(&mut base, &waiting).invitation;

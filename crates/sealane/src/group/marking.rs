@@ -14,7 +14,7 @@ use crate::{Error, StartPosition, StreamState};
 /// first: anybody who may publish can fill streams with frames that nobody opens.
 pub(super) async fn marks(group: &GroupClient) -> Result<Vec<RemovalMark>, Error> {
     let streams = streams_of_group(group).await?;
-    let looks = streams.iter().map(|state| look(group, state));
+    let looks = streams.into_iter().map(|state| look(group, state));
     let found: Vec<StreamLook> =
         futures_util::stream::iter(looks).buffered(MAX_OPEN_MARKS).collect().await;
     let (opened, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|look| look.has_opened);
@@ -30,7 +30,7 @@ struct StreamLook {
 /// Marks a stream behind the last frame that opens. The hub cannot put the mark beyond that, and
 /// what nobody opens needs no place before it. If none of the last frames opens, the mark stands
 /// before all of these.
-async fn look(group: &GroupClient, state: &StreamState) -> StreamLook {
+async fn look(group: &GroupClient, state: StreamState) -> StreamLook {
     let start = state.next.saturating_sub(MAX_MARK_LOOK as u64);
     let (topic, from) = (state.stream.as_str(), StartPosition::Offset(start));
     let Ok(page) = group.client().read(topic, from, MAX_MARK_LOOK).await else {
