@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::order::{GroupOrder, RekeyOrder, WrapId};
+use crate::notice::chained_secret;
 use crate::renewal::tests::FoundRenewal;
 use crate::{IdentityCard, KeyFolder, PastSecrets};
 
@@ -93,6 +94,8 @@ fn a_removed_member_is_wrapped_nothing() {
     let secret = fleet.base.epochs().secret(order.epoch).unwrap();
     for member in &fleet.members {
         let found = fleet.stolen(&order, member).expect("who stays has a wrap");
+        assert_ne!(found.expose(), secret.expose(), "the orders before are in it, too");
+        let found = chained_secret(&found, fleet.base.head());
         assert_eq!(found.expose(), secret.expose());
     }
     // Nor is there anything for it in what comes later.

@@ -206,10 +206,13 @@ fn a_key_that_was_replaced_does_not_come_back() {
     let backup = KeyFolder::open(&place.path("base"), None).unwrap().backup(None).unwrap();
     let healed = base.heal(&[fresh(&place, "car1")], false).unwrap();
     members.iter_mut().for_each(|member| drop(apply(member, &healed.notices).unwrap()));
-    let restored = KeyFolder::restore(&place.path("restored"), &backup, None).unwrap();
-    let mut restored = restored.group("fleet").unwrap();
-    let renewed = restored.renew(None).unwrap();
+    let restored = |name| {
+        let keys = KeyFolder::restore(&place.path(name), &backup, None).unwrap();
+        keys.group("fleet").unwrap()
+    };
+    let renewed = restored("one").renew(None).unwrap();
     assert_eq!(named(apply(&mut members[1], &renewed)), "OrdersForked");
+    let mut restored = restored("two");
     // By its own log it knows that the member has other keys now, and invites it again.
     assert_eq!(named(apply(&mut restored, &healed.notices)), "CopiedFolder");
     let renewed = restored.renew(None).unwrap();
