@@ -62,14 +62,23 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
             let notices = if *advance { member.advance()? } else { member.rotate()? };
             told(&member, &notices, way(orders.as_deref()), terminal)
         }
-        GroupVerb::Renew { group, beyond, orders } => {
+        GroupVerb::Renew { group, beyond, from, orders } => {
             let mut member = folder.group(group)?;
+            take_over(&mut member, from.as_deref(), args.server.is_some())?;
             let notices = member.renew(beyond.map(Epoch))?;
             told(&member, &notices, way(orders.as_deref()), terminal)
         }
         GroupVerb::Orders { group, from } => {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
-            terminal.write(&write_orders(&folder.group(group)?.notices(*from)?))
+            let member = folder.group(group)?;
+            let heard = if member.is_authority() { Vec::new() } else { member.heard_removals()? };
+            let notices = if heard.is_empty() {
+                // Behind the orders a removal's own notice is kept, and tells nothing new.
+                [member.notices(*from)?, member.removals(*from)?].concat()
+            } else {
+                heard
+            };
+            terminal.write(&write_orders(&notices))
         }
         GroupVerb::RelayCard { group } => relay_card(&folder.group(group)?, terminal),
         GroupVerb::Publish { .. } | GroupVerb::Resend { .. } | GroupVerb::Beat { .. } => Ok(()),
@@ -94,6 +103,67 @@ struct OrderDelivery<'a> {
     file: Option<&'a Path>,
     /// Whether they are published at once.
     is_published: bool,
+}
+
+/// Takes over the removals that a member hands back, before a new beginning. A folder that was
+/// copied or restored asks a hub or a member first: it may have forgotten a removal.
+fn take_over(
+    member: &mut GroupMember,
+    file: Option<&Path>,
+    has_read: bool,
+) -> Result<(), CliFailure> {
+    let Some(file) = file else {
+        let is_known = has_read || !member.is_copied() || !member.is_authority();
+        return if is_known { Ok(()) } else { Ok(member.check_giving()?) };
+    };
+    for notice in read_orders(&read_document(GroupDocument::Order, file)?)? {
+        match member.apply(&notice) {
+            // It is the authority's own order, of a time that this folder does not know.
+            Ok(_) | Err(sealane_group::Error::Elsewhere(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads what the hub shows of the authority's own orders, before a verb gives others. If it shows
+/// some that this folder has not given, the verb is refused and nothing is signed; only a new
+/// beginning goes on, beyond them.
+///
+/// # Errors
+/// The refusal of the group. Of a folder that was copied or restored also that of the hub.
+pub async fn look(
+    args: &GroupArgs,
+    file: &SettingsFile,
+    terminal: &Terminal,
+) -> Result<(), CliFailure> {
+    let (name, is_anew) = match &args.verb {
+        GroupVerb::Invite { group, .. }
+        | GroupVerb::Revoke { group, .. }
+        | GroupVerb::Rotate { group, .. }
+        | GroupVerb::Heal { group, .. }
+        | GroupVerb::Beater { group, .. } => (group, false),
+        GroupVerb::Renew { group, .. } => (group, true),
+        _ => return Ok(()),
+    };
+    let member = open(&args.keys)?.group(name)?;
+    if args.server.is_none() || !member.is_authority() {
+        return Ok(());
+    }
+    let is_copied = member.is_copied();
+    let client = file.client(args.server.as_ref(), None)?.patience(Duration::ZERO);
+    let read = async {
+        let group = client.group(member).await?;
+        if is_anew { Ok(()) } else { group.check_giving().await }
+    };
+    match read.await {
+        Err(error) if is_copied || error.code().starts_with("SL-GROUP") => Err(error.into()),
+        Err(error) => {
+            say(terminal, &format!("No hub was read, and this folder's own orders count: {error}"));
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Publishes the orders, if that was asked for. The orders are in the key folder by then, so that

@@ -39,6 +39,12 @@ impl GroupDocument {
     pub(crate) fn version(self) -> u8 {
         match self {
             GroupDocument::Letter | GroupDocument::IdentityFile | GroupDocument::CardsFile => 1,
+            GroupDocument::Card
+            | GroupDocument::Invitation
+            | GroupDocument::Order
+            | GroupDocument::Renewal
+            | GroupDocument::Backup
+            | GroupDocument::GroupFile => 3,
             _ => 2,
         }
     }

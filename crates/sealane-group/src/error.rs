@@ -234,6 +234,25 @@ sealane_message::errors! {
             /// How many it had shown.
             seen: u64,
         },
+        /// Two orders of one number were signed with the authority's key.
+        #[error("order {order} does not follow from the orders that were obeyed here")]
+        #[code("SL-GROUP-40", "OrdersForked")]
+        #[cause("the authority's key has signed two logs of orders that contradict each other")]
+        #[hint("Two copies of the authority's key folder give orders, or it was put back to an \
+                earlier state. Have it begin anew: `sealane group renew GROUP -s HUB`, with \
+                `--from FILE` for the removals that `sealane group orders GROUP > FILE` writes \
+                here.")]
+        Forked {
+            /// The first order that does not follow.
+            order: u64,
+        },
+        /// A renewal in which a member lives that was removed.
+        #[error("the renewal gives back slot {slot}, which was removed or given to another")]
+        #[same_as(Forked)]
+        Revived {
+            /// The slot.
+            slot: u16,
+        },
         /// No heartbeat of the authority has come for longer than the charter allows.
         #[error("no heartbeat of the authority for {age_s} s; the charter allows {allowed_s} s")]
         #[code("SL-GROUP-32", "Stale")]

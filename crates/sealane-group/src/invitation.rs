@@ -1,3 +1,4 @@
+use sealane_frame::notice::ChainHead;
 use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, Slot};
 use zeroize::Zeroizing;
 
@@ -64,6 +65,7 @@ pub(crate) fn make(
     inner.extend_from_slice(state.routing.as_slice());
     inner.extend(state.live_from.0.to_be_bytes());
     inner.extend(state.orders.to_be_bytes());
+    inner.extend(state.head.0);
     inner.extend(now_ms().to_be_bytes());
     inner.extend(state.beater.unwrap_or_default());
     state.marks.put(&mut inner);
@@ -110,7 +112,8 @@ pub(crate) fn open(
     let certificate = MemberCertificate::from_bytes(&charter, reader.part()?)?;
     let routing = Zeroizing::new(reader.array()?);
     let live_from = Epoch(reader.u64()?);
-    let (orders, time_ms) = (reader.u64()?, reader.u64()?);
+    let (orders, head) = (reader.u64()?, ChainHead(reader.array()?));
+    let time_ms = reader.u64()?;
     let beater: [u8; 32] = reader.array()?;
     let marks = RemovalMarks::read(&mut reader)?;
     let roster = GroupRoster::read(&mut reader)?;
@@ -131,7 +134,9 @@ pub(crate) fn open(
         slot: envelope.slot,
         is_removed: false,
         is_copied: false,
+        is_forked: false,
         wrap_key: opened.exported,
+        signing: None,
         live_from,
         roster,
         awaited: epochs.newest(),
@@ -139,6 +144,9 @@ pub(crate) fn open(
         wraps: Vec::new(),
         certificates: Vec::new(),
         orders,
+        head,
+        began: head,
+        floor: orders,
         known: orders,
         claimed: 0,
         marks,
@@ -146,6 +154,8 @@ pub(crate) fn open(
         beater: (beater != [0; 32]).then_some(beater),
         beat: NewestHeartbeat { time_ms, came_ms: now_ms() },
         spent: Vec::new(),
+        given: 0,
+        elsewhere: Epoch(0),
     })
 }
 

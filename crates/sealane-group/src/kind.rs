@@ -195,6 +195,11 @@ impl GroupMembership {
         provisioned!(self, member => member.mark_here(marks); Ok(()))
     }
 
+    /// See [`GroupMember::orders_floor`].
+    pub fn orders_floor(&self) -> u64 {
+        provisioned!(self, member => member.orders_floor(); 0)
+    }
+
     /// See [`GroupMember::shown_by`].
     pub fn shown_by(&self, notice: &GroupNotice) -> Option<u64> {
         provisioned!(self, member => member.shown_by(notice); None)

@@ -90,9 +90,10 @@ pub use marks::RemovalMark;
 pub use member::{
     BeaterView, ControlCursor, GroupMember, HealOutcome, IssuedInvitation, NewGroup, control_topic,
 };
-pub use notice::{GroupHeartbeat, GroupNotice, read_orders, write_orders};
-pub use removal::{AnnouncedRemoval, MemberRemoval, RemovalNotice};
+pub use notice::{GroupNotice, read_orders, write_orders};
+pub use removal::{AnnouncedRemoval, MemberRemoval};
 pub use roster::{GroupRoster, RosterEntry};
+pub use sealane_frame::notice::{ChainHead, GroupHeartbeat, RemovalNotice};
 pub use sender::{GroupSender, SealRun};
 pub use source::{EpochSource, GroupChange};
 pub use text::{from_text, is_text, to_text};

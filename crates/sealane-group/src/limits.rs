@@ -7,10 +7,12 @@ sealane_message::limits! {
     MAX_NAME_BYTES: usize = 64, "bytes";
     /// Secrets that one order carries. An order for more members is split.
     MAX_ORDER_WRAPS: usize = 256, "members";
-    /// Streams that one order marks. The first of them are taken.
+    /// Streams that one order marks. For more of them there are several orders.
     MAX_ORDER_MARKS: usize = 1 << 10, "streams";
     /// Marks of removals that a member holds. Those of the oldest removal leave first.
     MAX_MARKS_HELD: usize = 1 << 14, "marks";
+    /// Fresh signing keys that a member gets in one slot. After that it is invited again.
+    MAX_FRESH_KEYS: usize = 32, "keys";
     /// Members that one order to heal takes fresh cards of.
     MAX_HEAL_CARDS: usize = 256, "members";
     /// Orders that came before others that they follow, and that are held until those come.

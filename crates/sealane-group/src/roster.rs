@@ -3,13 +3,13 @@ use sealane_message::hex;
 use sealane_seal::{Epoch, GroupId, Slot, Term};
 
 use crate::Error;
-use crate::limits::MAX_ROSTER_MEMBERS;
+use crate::limits::{MAX_FRESH_KEYS, MAX_ROSTER_MEMBERS};
 use crate::names::are_alike;
 use crate::wire::{GroupFieldReader, put_name};
 
 const REMOVED: u8 = 1;
 /// Bytes of an entry with the shortest name.
-const LEAST_ENTRY_BYTES: usize = 2 + 1 + 8 + 8 + 32 + 32 + 2;
+const LEAST_ENTRY_BYTES: usize = 2 + 1 + 8 + 8 + 32 + 32 + 2 + 1;
 
 /// A member, or one that was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,16 @@ pub struct RosterEntry {
     pub(crate) since: Epoch,
     pub(crate) removed: Option<Epoch>,
     pub(crate) name: String,
+    /// The keys that its fresh cards have brought, in the order of their epochs.
+    pub(crate) fresh: Vec<FreshSigningKey>,
+}
+
+/// A key that verifies a member's class S from an epoch on: whoever has a copy of the key before
+/// it signs for the member no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FreshSigningKey {
+    pub(crate) since: Epoch,
+    pub(crate) verifying: [u8; 32],
 }
 
 impl RosterEntry {
@@ -28,7 +38,7 @@ impl RosterEntry {
         self.slot
     }
 
-    /// The key that verifies its class S.
+    /// The key of its identity. It verifies the member's class S until a fresh card brings another.
     pub fn verifying_key(&self) -> &[u8; 32] {
         &self.verifying
     }
@@ -48,14 +58,22 @@ impl RosterEntry {
         self.removed
     }
 
-    /// Its time in the group, for readers.
-    pub(crate) fn term(&self) -> Term {
-        Term {
-            slot: self.slot,
-            since: self.since,
-            until: self.removed,
-            verifying_key: self.verifying,
-        }
+    /// Its time in the group, for readers: a term for each of its keys.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = Term> + '_ {
+        let fresh = self.fresh.iter().map(|key| (key.since, key.verifying));
+        let keys = std::iter::once((self.since, self.verifying)).chain(fresh);
+        let ends = self.fresh.iter().map(|key| Some(key.since)).chain([self.removed]);
+        let term = |((since, verifying_key), until): (_, Option<Epoch>)| {
+            let until = [until, self.removed].into_iter().flatten().min();
+            Term { slot: self.slot, since, until, verifying_key }
+        };
+        let has_time = |term: &Term| term.until.is_none_or(|until| term.since < until);
+        keys.zip(ends).map(term).filter(has_time)
+    }
+
+    /// Whether it is a member in that epoch.
+    pub(crate) fn holds(&self, epoch: Epoch) -> bool {
+        self.since <= epoch && self.removed.is_none_or(|until| epoch < until)
     }
 
     /// The name on its card.
@@ -112,17 +130,59 @@ impl GroupRoster {
         of_slot.filter(|entry| entry.removed.is_none()).or(only)
     }
 
-    /// The next slot that nobody was given.
-    pub(crate) fn free_slot(&self, is_pair: bool) -> Result<Slot, Error> {
-        let next = self.entries.last().map_or(0, |last| last.slot.number() + 1);
+    /// How many slots were given.
+    pub(crate) fn given(&self) -> u16 {
+        self.entries.last().map_or(0, |last| last.slot.number() + 1)
+    }
+
+    /// The next slot that nobody was given, here or elsewhere.
+    pub(crate) fn free_slot(&self, is_pair: bool, elsewhere: u16) -> Result<Slot, Error> {
+        let next = self.given().max(elsewhere);
         let bound = if is_pair { 2 } else { MAX_ROSTER_MEMBERS };
         let fits = usize::from(next) < bound;
         Slot::new(next).filter(|_| fits).ok_or(Error::RosterFull)
     }
 
+    /// This roster, and what another one knows of the past: a slot that this one does not list was
+    /// given elsewhere, and is a member's no more from `epoch` on.
+    pub(crate) fn with_past(mut self, past: &GroupRoster, epoch: Epoch) -> Result<Self, Error> {
+        for known in &past.entries {
+            match self.entries.binary_search_by_key(&known.slot, |entry| entry.slot) {
+                Ok(found) => {
+                    let entry = self.entries.get_mut(found);
+                    let ended = entry.and_then(|entry| entry.removed.as_mut());
+                    if let (Some(ended), Some(earlier)) = (ended, known.removed) {
+                        *ended = earlier.min(*ended);
+                    }
+                }
+                Err(place) => {
+                    let removed = Some(known.removed.unwrap_or(epoch));
+                    self.entries.insert(place, RosterEntry { removed, ..known.clone() });
+                }
+            }
+        }
+        if self.entries.len() > MAX_ROSTER_MEMBERS { Err(Error::RosterFull) } else { Ok(self) }
+    }
+
     /// Adds an entry behind all others.
     pub(crate) fn admit(&mut self, entry: RosterEntry) {
         self.entries.push(entry);
+    }
+
+    /// Takes the key that a member's fresh card has brought.
+    pub(crate) fn renew_key(
+        &mut self,
+        slot: Slot,
+        since: Epoch,
+        verifying: [u8; 32],
+    ) -> Result<(), Error> {
+        let entry = self.entries.iter_mut().find(|entry| entry.slot == slot);
+        let entry = entry.ok_or_else(|| Error::UnknownMember(slot.number().to_string()))?;
+        if entry.fresh.len() >= MAX_FRESH_KEYS {
+            return Err(Error::Refused("the member had too many fresh keys: invite it again"));
+        }
+        entry.fresh.push(FreshSigningKey { since, verifying });
+        Ok(())
     }
 
     pub(crate) fn remove(&mut self, slot: Slot, from: Epoch) {
@@ -141,6 +201,11 @@ impl GroupRoster {
             out.extend(entry.verifying);
             out.extend(entry.certificate);
             put_name(out, &entry.name);
+            out.push(entry.fresh.len() as u8);
+            for key in &entry.fresh {
+                out.extend(key.since.0.to_be_bytes());
+                out.extend(key.verifying);
+            }
         }
     }
 
@@ -158,10 +223,31 @@ impl GroupRoster {
             let removed = (flags == REMOVED).then_some(removed);
             let (verifying, certificate) = (reader.array()?, reader.array()?);
             let name = reader.name()?;
-            entries.push(RosterEntry { slot, verifying, certificate, since, removed, name });
+            let fresh = read_fresh(reader, since)?;
+            entries.push(RosterEntry { slot, verifying, certificate, since, removed, name, fresh });
         }
         GroupRoster::new(entries).ok_or_else(|| reader.malformed())
     }
+}
+
+/// The fresh keys of an entry, each of a later epoch than the one before.
+fn read_fresh(
+    reader: &mut GroupFieldReader<'_>,
+    since: Epoch,
+) -> Result<Vec<FreshSigningKey>, Error> {
+    let count = usize::from(reader.u8()?);
+    if count > MAX_FRESH_KEYS || count * 40 > reader.left() {
+        return Err(reader.malformed());
+    }
+    let mut fresh: Vec<FreshSigningKey> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let key = FreshSigningKey { since: Epoch(reader.u64()?), verifying: reader.array()? };
+        if key.since <= fresh.last().map_or(since, |last| last.since) {
+            return Err(reader.malformed());
+        }
+        fresh.push(key);
+    }
+    Ok(fresh)
 }
 
 /// How members and groups are named in frames: `spec/frame.md`, section *Tags*.
@@ -198,6 +284,7 @@ pub(crate) mod tests {
             since: Epoch(3),
             removed,
             name: name.to_owned(),
+            fresh: Vec::new(),
         }
     }
 

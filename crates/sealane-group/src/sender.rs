@@ -135,7 +135,7 @@ impl MemberStanding {
             tag: state.tag(),
             source: state.peer_tag(state.slot).ok_or(Error::Removed)?,
             orders: state.orders,
-            signing: keys.identity().signing_key()?,
+            signing: state.signing_key(keys.identity())?,
         })
     }
 }

@@ -1,8 +1,9 @@
 //! A member's state of a group.
 
+use sealane_frame::notice::ChainHead;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::limits::MAX_EPOCHS_HELD;
-use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
+use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, SigningKey, Slot};
 use zeroize::Zeroizing;
 
 use crate::charter::GroupCharter;
@@ -12,10 +13,13 @@ use crate::limits::{
 use crate::marks::{MARK_BYTES, RemovalMarks};
 use crate::roster::{group_tag, peer_tag};
 use crate::wire::{GroupFieldReader, put_part};
-use crate::{Error, GroupDocument, GroupRoster};
+use crate::{Error, GroupDocument, GroupRoster, Identity};
 
 const REMOVED: u8 = 1;
 const COPIED: u8 = 2;
+const FORKED: u8 = 4;
+/// Stands for no seed.
+const NO_SEED: [u8; 32] = [0; 32];
 const EPOCH_BYTES: usize = 8 + 32;
 const WRAP_KEY_BYTES: usize = 2 + 32;
 
@@ -31,9 +35,14 @@ pub(crate) struct GroupState {
     pub(crate) is_removed: bool,
     /// Whether it was copied or restored: an authority may not go on from it.
     pub(crate) is_copied: bool,
+    /// Whether the authority has signed two orders of one number: nothing is sealed before it
+    /// begins anew.
+    pub(crate) is_forked: bool,
     /// Agreed with the authority when this member joined; unused by the authority itself.
     pub(crate) wrap_key: Zeroizing<[u8; 32]>,
-    /// Before it nothing is taken live: somebody was removed then.
+    /// The seed of the key that a fresh card has brought; none: the identity's key signs.
+    pub(crate) signing: Option<Zeroizing<[u8; 32]>>,
+    /// Before it nothing is taken live: a fresh secret was given then.
     pub(crate) live_from: Epoch,
     pub(crate) roster: GroupRoster,
     pub(crate) epochs: Epochs,
@@ -42,6 +51,12 @@ pub(crate) struct GroupState {
     pub(crate) certificates: Vec<Vec<u8>>,
     /// How many orders were obeyed: the number of the next one. The authority's: given.
     pub(crate) orders: u64,
+    /// The head of the chain behind those.
+    pub(crate) head: ChainHead,
+    /// The head behind the first order of the epoch that is awaited.
+    pub(crate) began: ChainHead,
+    /// How many orders the invitation knew of: no hub may show fewer.
+    pub(crate) floor: u64,
     /// How many orders were given, by what the authority has signed.
     pub(crate) known: u64,
     /// The same, by the beater's word alone: forgotten when it is dismissed, or when the authority
@@ -57,6 +72,10 @@ pub(crate) struct GroupState {
     pub(crate) beat: NewestHeartbeat,
     /// The authority's: hashes of the cards that were invited.
     pub(crate) spent: Vec<[u8; 32]>,
+    /// The authority's: slots below it were given, here or by orders that a hub has shown.
+    pub(crate) given: u16,
+    /// The authority's: no epoch beyond it was reached by orders that a hub has shown.
+    pub(crate) elsewhere: Epoch,
 }
 
 /// The newest heartbeat that came.
@@ -119,10 +138,21 @@ impl GroupState {
         self.beat.time_ms = self.beat.time_ms.min(self.beat.came_ms);
     }
 
+    /// The key that signs for this member.
+    pub(crate) fn signing_key(&self, identity: &Identity) -> Result<SigningKey, Error> {
+        match &self.signing {
+            Some(seed) => Ok(SigningKey::from_seed(seed)?),
+            None => identity.signing_key(),
+        }
+    }
+
     /// Why nothing may be sealed, if that is so.
     pub(crate) fn check_sealing(&self) -> Result<(), Error> {
         if self.is_removed {
             return Err(Error::Removed);
+        }
+        if self.is_forked {
+            return Err(Error::Forked { order: self.orders });
         }
         if self.is_behind() {
             return Err(Error::Behind { missing: self.orders, known: self.known });
@@ -154,8 +184,10 @@ impl GroupState {
         bytes.extend_from_slice(self.routing.as_slice());
         bytes.extend(self.slot.number().to_be_bytes());
         let removed = if self.is_removed { REMOVED } else { 0 };
-        bytes.push(removed | if self.is_copied { COPIED } else { 0 });
+        let copied = if self.is_copied { COPIED } else { 0 };
+        bytes.push(removed | copied | if self.is_forked { FORKED } else { 0 });
         bytes.extend_from_slice(self.wrap_key.as_slice());
+        bytes.extend_from_slice(self.signing.as_deref().unwrap_or(&NO_SEED));
         bytes.extend(self.live_from.0.to_be_bytes());
         self.roster.put(&mut bytes);
         put_epochs(&mut bytes, &self.epochs.held().collect::<Vec<_>>());
@@ -168,6 +200,11 @@ impl GroupState {
         self.certificates.iter().for_each(|certificate| put_part(&mut bytes, certificate));
         let words = [self.orders, self.known, self.claimed, self.awaited.0, self.marked.0];
         bytes.extend(words.into_iter().flat_map(u64::to_be_bytes));
+        bytes.extend(self.head.0);
+        bytes.extend(self.began.0);
+        bytes.extend(self.floor.to_be_bytes());
+        bytes.extend(self.elsewhere.0.to_be_bytes());
+        bytes.extend(self.given.to_be_bytes());
         self.marks.put(&mut bytes);
         bytes.extend(self.beater.unwrap_or_default());
         bytes.extend(self.beat.time_ms.to_be_bytes());
@@ -180,7 +217,9 @@ impl GroupState {
     /// Room for all of it, so that no growth leaves copies of secrets behind.
     pub(crate) fn capacity(&self) -> usize {
         let certificates: usize = self.certificates.iter().map(|one| 4 + one.len()).sum();
+        let fresh: usize = self.roster.entries().iter().map(|entry| entry.fresh.len() * 40).sum();
         4096 + self.roster.entries().len() * 160
+            + fresh
             + self.epochs.held().count() * EPOCH_BYTES
             + self.wraps.len() * WRAP_KEY_BYTES
             + self.marks.len() * (MARK_BYTES + 8)
@@ -195,10 +234,11 @@ impl GroupState {
         let routing = Zeroizing::new(reader.array()?);
         let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let flags = reader.u8()?;
-        if flags & !(REMOVED | COPIED) != 0 {
+        if flags & !(REMOVED | COPIED | FORKED) != 0 {
             return Err(reader.malformed());
         }
         let wrap_key = Zeroizing::new(reader.array()?);
+        let signing = Some(Zeroizing::new(reader.array()?)).filter(|seed| **seed != NO_SEED);
         let live_from = Epoch(reader.u64()?);
         let roster = GroupRoster::read(&mut reader)?;
         let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
@@ -215,6 +255,8 @@ impl GroupState {
         }
         let (orders, known, claimed) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (awaited, marked) = (Epoch(reader.u64()?), Epoch(reader.u64()?));
+        let (head, began) = (ChainHead(reader.array()?), ChainHead(reader.array()?));
+        let (floor, elsewhere, given) = (reader.u64()?, Epoch(reader.u64()?), reader.u16()?);
         let marks = RemovalMarks::read(&mut reader)?;
         let beater: [u8; 32] = reader.array()?;
         let beat = NewestHeartbeat { time_ms: reader.u64()?, came_ms: reader.u64()? };
@@ -227,13 +269,18 @@ impl GroupState {
             slot,
             is_removed: flags & REMOVED != 0,
             is_copied: flags & COPIED != 0,
+            is_forked: flags & FORKED != 0,
             wrap_key,
+            signing,
             live_from,
             roster,
             epochs,
             wraps,
             certificates,
             orders,
+            head,
+            began,
+            floor,
             known,
             claimed,
             awaited,
@@ -242,6 +289,8 @@ impl GroupState {
             beater: (beater != [0; 32]).then_some(beater),
             beat,
             spent,
+            given,
+            elsewhere,
         })
     }
 }

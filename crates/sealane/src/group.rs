@@ -3,11 +3,11 @@
 mod beater;
 mod control;
 mod keys;
+mod marking;
 mod reading;
 mod seen;
 mod sent;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -214,17 +214,30 @@ impl GroupClient {
         outcome
     }
 
+    /// Reads the control stream, and whether this authority may give orders then: nobody has given
+    /// others with its key. An authority asks before it signs, since what was signed cannot be
+    /// taken back.
+    ///
+    /// # Errors
+    /// [`Error::Group`] if this is not the authority, or its folder was copied or restored; as
+    /// [`GroupClient::catch_up`].
+    pub async fn check_giving(&self) -> Result<(), Error> {
+        self.catch_up().await?;
+        Ok(self.keys().provisioned()?.check_giving()?)
+    }
+
     /// Publishes what this authority has ordered and the control stream does not have; gives how
     /// many there were. Behind a removal it marks how far the group's streams had come. Doing it
     /// again does nothing. A token needs `read` and `orders` on [`GroupClient::control_topic`].
     ///
     /// # Errors
-    /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
+    /// As [`GroupClient::check_giving`] and [`Client::publish`].
     pub async fn publish_orders(&self) -> Result<usize, Error> {
+        self.check_giving().await?;
         let from = self.inner.control.lock().await.shown();
-        let mut count = self.resend_orders(from).await?;
+        let mut count = self.send_orders(from).await?;
         if self.keys().provisioned()?.owes_marks() {
-            let marks = self.streams_of_group().await?;
+            let marks = marking::marks(self).await?;
             let notices = self.keys().provisioned()?.mark(&marks)?;
             count += control::publish(&self.inner.client, self.inner.tag, &notices).await?;
         }
@@ -238,6 +251,11 @@ impl GroupClient {
     /// # Errors
     /// As [`GroupClient::publish_orders`].
     pub async fn resend_orders(&self, from: u64) -> Result<usize, Error> {
+        self.check_giving().await?;
+        self.send_orders(from).await
+    }
+
+    async fn send_orders(&self, from: u64) -> Result<usize, Error> {
         let (ahead, notices) = {
             let mut keys = self.keys();
             let authority = keys.provisioned()?;
@@ -266,31 +284,6 @@ impl GroupClient {
         let stale = keys.known().check_heartbeat(now_ms()).err().map(Error::from);
         let copied = keys.known().is_copied().then_some(Error::CopiedKeys);
         behind.into_iter().chain(stale).chain(copied).collect()
-    }
-
-    /// Streams that are sealed for this group, and their dead letters, with where they end.
-    async fn streams_of_group(&self) -> Result<Vec<RemovalMark>, Error> {
-        let (mut names, mut marks, mut letters) = (HashSet::new(), Vec::new(), Vec::new());
-        let mut list = self.inner.client.streams();
-        loop {
-            let page = list.await?;
-            for state in page.streams {
-                let end = mark(&state.stream, state.generation, state.next);
-                if state.sealed == Some(self.inner.tag) {
-                    names.insert(state.stream.as_str().to_owned());
-                    marks.push(end);
-                } else if let Some(of) = state.stream.as_str().strip_prefix(DEAD) {
-                    letters.push((of.to_owned(), end));
-                }
-            }
-            match page.next {
-                Some(last) => list = self.inner.client.streams().after(last),
-                None => break,
-            }
-        }
-        let of_group = letters.into_iter().filter(|(of, _)| names.contains(of));
-        marks.extend(of_group.map(|(_, end)| end));
-        Ok(marks)
     }
 
     /// Seals again what fell behind a removal, and remembers where streams stood when one was

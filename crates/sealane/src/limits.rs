@@ -25,6 +25,11 @@ sealane_message::limits! {
     MAX_SENT_HELD_BYTES: usize = 1 << 20, "bytes";
     /// Streams of a group that a client remembers to have met. Further ones get no mark of its own.
     MAX_STREAMS_MET: usize = 1_024, "streams";
+    /// Messages at the end of a stream that an authority opens to find where a fresh secret begins
+    /// to hold.
+    MAX_MARK_LOOK: usize = 256, "messages";
+    /// Streams that it looks at, at a time.
+    MAX_OPEN_MARKS: usize = 16, "streams";
     /// The age from which an urgent message is old. It is shown, and triggers nothing any more.
     MAX_URGENT_AGE_MS: u64 = 300_000, "milliseconds";
     /// Refusals of one code that get a line in the log, in each interval. The next line behind it

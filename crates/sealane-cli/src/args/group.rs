@@ -144,11 +144,15 @@ pub enum GroupVerb {
         /// Go on after this epoch, which the members have reached
         #[arg(long, value_name = "EPOCH")]
         beyond: Option<u64>,
+        /// Take over the removals in this file, which a member wrote with `group orders`
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
         /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Write earlier orders to standard output, for members who missed some
+    /// Write earlier orders to standard output, for members who missed some; a member writes the
+    /// removals that it has heard, for an authority that was restored
     Orders {
         /// The group
         group: String,

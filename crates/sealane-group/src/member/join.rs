@@ -1,8 +1,8 @@
 //! How a folder becomes a member: by founding a group, or by an invitation.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sealane_frame::notice::ChainHead;
 use sealane_seal::{Epoch, EpochSecret, Epochs};
 use zeroize::Zeroizing;
 
@@ -30,7 +30,7 @@ impl GroupMember {
         let charter = GroupCharter::new(name, options, signer.verifier()?)?;
         let card = IdentityCard::from_bytes(&IdentityCard::make(keys.identity(), None)?.0)?;
         let mut roster = GroupRoster::default();
-        let slot = roster.free_slot(is_pair)?;
+        let slot = roster.free_slot(is_pair, 0)?;
         let seat = MemberSeat { slot, since: Epoch(0), replaces: None };
         let certificate = MemberCertificate::make(&signer, charter.id(), &card, seat)?;
         roster.admit(certificate.entry());
@@ -40,13 +40,18 @@ impl GroupMember {
             slot,
             is_removed: false,
             is_copied: false,
+            is_forked: false,
             wrap_key: Zeroizing::new(random()?),
+            signing: None,
             live_from: Epoch(0),
             roster,
             epochs: Epochs::new(charter.id(), history, Epoch(0), secret),
             wraps: Vec::new(),
             certificates: Vec::new(),
             orders: 0,
+            head: ChainHead::of_group(charter.id()),
+            began: ChainHead::of_group(charter.id()),
+            floor: 0,
             known: 0,
             claimed: 0,
             awaited: Epoch(0),
@@ -55,6 +60,8 @@ impl GroupMember {
             beater: None,
             beat: NewestHeartbeat::default(),
             spent: Vec::new(),
+            given: 0,
+            elsewhere: Epoch(0),
             charter,
         };
         keys.make_group(&lock, name)?;
@@ -121,7 +128,6 @@ impl GroupMember {
     ) -> Result<GroupMember, Error> {
         keys.save(lock, name, &state)?;
         let (keys, name) = (Arc::clone(keys), name.to_owned());
-        let (held, leavers) = (BTreeMap::new(), AnnouncedRemovals::default());
-        Ok(GroupMember { keys, name, state, held, leavers })
+        Ok(GroupMember { keys, name, state, leavers: AnnouncedRemovals::default() })
     }
 }

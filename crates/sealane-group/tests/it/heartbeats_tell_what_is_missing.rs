@@ -31,8 +31,10 @@ impl Beater {
     }
 
     fn beat(&self, group: GroupId, orders: u64, time_ms: u64) -> GroupNotice {
-        let mut bytes = vec![3];
-        bytes.extend([orders, 0, time_ms].into_iter().flat_map(u64::to_be_bytes));
+        let mut bytes = vec![0x33];
+        bytes.extend(orders.to_be_bytes());
+        bytes.extend([0; 32]);
+        bytes.extend([0, time_ms].into_iter().flat_map(u64::to_be_bytes));
         let signed = [b"Sealane 1.0 heartbeat ", &group.0[..], &bytes].concat();
         bytes.extend(self.0.sign(&signed).as_ref());
         GroupNotice::from_bytes(&bytes).unwrap()
@@ -63,12 +65,12 @@ fn the_authoritys_heartbeat_tells_of_orders_that_are_held_back() {
     let car = &mut members[0];
     let known = base.orders();
     let beat = base.heartbeat().unwrap();
-    let [GroupChange::Heartbeat(GroupHeartbeat { orders, epoch, time_ms })] =
+    let [GroupChange::Heartbeat(GroupHeartbeat { orders, epoch, time_ms, head })] =
         car.apply(&beat).unwrap()[..]
     else {
         panic!("no heartbeat")
     };
-    assert_eq!((orders, epoch), (known, Epoch(0)));
+    assert_eq!((orders, epoch, head), (known, Epoch(0), car.head()));
     assert!(now_ms().abs_diff(time_ms) < 60_000);
     car.sender().unwrap();
     assert!(car.apply(&beat).unwrap().is_empty(), "again it says nothing");
@@ -186,7 +188,7 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
     assert_eq!(named(GroupNotice::from_bytes(&longer)), "MalformedDocument");
     assert_eq!(files(&place.path("car1")), before);
     // The signature of an order is none of a heartbeat, nor the other way round.
-    let mut order = vec![1];
+    let mut order = vec![0x31];
     order.extend(&good.as_bytes()[1..]);
     let taken = GroupNotice::from_bytes(&order).and_then(|notice| car.apply(&notice));
     assert!(taken.is_err());

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use aws_lc_rs::signature::Ed25519KeyPair;
 
 use crate::shared::{Place, apply, files, log, open, seal};
+use sealane_frame::notice::OrderView;
 use sealane_frame::{
     FrameBuf, FrameKind, HeaderFields, open_announcement, open_frame, open_stored, seal_frame,
 };
@@ -83,7 +84,8 @@ fn notice(
     world: &FleetWithThief,
     signer: Option<&Ed25519KeyPair>,
 ) -> GroupNotice {
-    let mut bytes = [&[1], &number.to_be_bytes()[..], frame].concat();
+    let before = world.base.head();
+    let mut bytes = OrderView { number, before, given: 4, frame }.to_bytes();
     let signed = [b"Sealane 1.0 order ", &world.base.id().0[..], &bytes].concat();
     match signer {
         Some(key) => bytes.extend(key.sign(&signed).as_ref()),

@@ -190,7 +190,9 @@ impl ControlStreamReader {
         kept: Option<ControlCursor>,
         cursor: ControlCursor,
     ) -> Result<(), Error> {
-        let seen = kept.map_or(0, |kept| kept.shown);
+        // An invitation says how many orders there were: no hub may show a newcomer fewer.
+        let floor = group.keys().known().orders_floor();
+        let seen = kept.map_or(0, |kept| kept.shown).max(floor);
         self.is_rolled_back = cursor.shown < seen;
         let fault = self.is_rolled_back.then_some(RolledBack { shown: cursor.shown, seen });
         let was = std::mem::replace(&mut group.keys().rolled_back, fault);
@@ -250,6 +252,11 @@ async fn run(group: Weak<GroupClientState>, mut subscription: Subscription) {
                 Ok(message) => {
                     obey(&group, &message);
                     group.settle().await;
+                    // It may be the order that was lost: only the whole stream tells.
+                    let is_rolled_back = group.keys().rolled_back.is_some();
+                    if is_rolled_back && let Err(error) = group.catch_up().await {
+                        tracing::warn!(code = error.code(), %error, "the orders cannot be read");
+                    }
                 }
                 Err(error) => group.tell(ClientEvent::Disconnected { cause: error.to_string() }),
             }

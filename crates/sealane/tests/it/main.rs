@@ -9,6 +9,7 @@ mod members;
 mod names_refusals;
 mod passes_over_strangers;
 mod publishes_in_the_background;
+mod reads_before_it_signs;
 mod resumes_where_it_was;
 mod runs_examples;
 mod scripted;

@@ -1,0 +1,131 @@
+//! What may only grow is never overwritten by an older copy: an authority that was put back to
+//! before a removal gives the group back to nobody.
+
+use sealane_group::{EpochSource, GroupChange, GroupMember, KeyFolder, NewGroup};
+use sealane_seal::{Class, Epoch};
+
+use crate::shared::{Place, apply, invite, join, named, open, reopen, seal};
+
+/// The authority as a backup brings it back, and then the removal of `mal`, which it does not know.
+struct Restored {
+    base: GroupMember,
+    car: GroupMember,
+    bus: GroupMember,
+    mal: GroupMember,
+    restored: GroupMember,
+}
+
+fn restored(place: &Place) -> Restored {
+    let (mut base, members) = place.fleet(4, NewGroup::default());
+    let [mut car, mut bus, mal] = <[GroupMember; 3]>::try_from(members).unwrap();
+    let backup = KeyFolder::open(&place.path("base"), None).unwrap().backup(None).unwrap();
+    let orders = base.revoke(&[mal.slot()]).unwrap();
+    // One of the two hears the notice that goes ahead, the other the order alone.
+    apply(&mut car, &base.removals(0).unwrap()).unwrap();
+    apply(&mut car, &orders).unwrap();
+    apply(&mut bus, &orders).unwrap();
+    let restored = KeyFolder::restore(&place.path("restored"), &backup, None).unwrap();
+    let restored = restored.group("fleet").unwrap();
+    Restored { base, car, bus, mal, restored }
+}
+
+#[test]
+fn members_refuse_the_new_beginning_of_an_authority_that_forgot_a_removal() {
+    let place = Place::quick();
+    let Restored { mut car, mut bus, mut mal, mut restored, .. } = restored(&place);
+    let slot = mal.slot();
+    let renewed = restored.renew(None).unwrap();
+    for (member, name) in [(&mut car, "car1"), (&mut bus, "car2")] {
+        assert_eq!(named(apply(member, &renewed)), "OrdersForked");
+        assert_eq!(member.roster().entry(slot).unwrap().removed(), Some(Epoch(1)));
+        assert_eq!(member.epochs().newest(), Epoch(1));
+        assert_eq!(named(reopen(&place.path(name)).sender()), "OrdersForked");
+    }
+    // The removed one follows it, and nobody else reads it.
+    apply(&mut mal, &renewed).unwrap();
+    let back = seal(&mut mal.sender().unwrap(), Class::Signed, b"mal is back");
+    assert!(open(&mut car.opener().unwrap(), &back).is_err());
+
+    // A member hands back what it has heard, and the authority begins anew without the removed one.
+    let heard = car.heard_removals().unwrap();
+    assert_eq!((heard.len(), bus.heard_removals().unwrap().len()), (1, 0));
+    assert!(apply(&mut restored, &heard).unwrap().is_empty());
+    let renewed = restored.renew(None).unwrap();
+    for member in [&mut car, &mut bus] {
+        apply(member, &renewed).unwrap();
+        member.sender().unwrap();
+        assert_eq!(member.roster().entry(slot).unwrap().removed(), Some(Epoch(1)));
+    }
+    assert_eq!(apply(&mut mal, &renewed).unwrap(), [GroupChange::Removed]);
+    assert_eq!(restored.roster().entry(slot).unwrap().removed(), Some(Epoch(1)));
+}
+
+/// A renewal that comes before the removal's own order is held against what was announced.
+#[test]
+fn an_announced_removal_is_enough() {
+    let place = Place::quick();
+    let (mut base, mut members) = place.fleet(3, NewGroup::default());
+    let backup = KeyFolder::open(&place.path("base"), None).unwrap().backup(None).unwrap();
+    base.revoke(&[members[1].slot()]).unwrap();
+    apply(&mut members[0], &base.removals(0).unwrap()).unwrap();
+    let restored = KeyFolder::restore(&place.path("restored"), &backup, None).unwrap();
+    let renewed = restored.group("fleet").unwrap().renew(None).unwrap();
+    assert_eq!(named(apply(&mut members[0], &renewed)), "OrdersForked");
+}
+
+/// The control stream says all that a new beginning needs: one renewal is enough, however far the
+/// group has gone on.
+#[test]
+fn an_authority_takes_over_what_it_gave_from_its_own_signed_log() {
+    let place = Place::quick();
+    let Restored { mut base, mut car, mut bus, mal, mut restored } = restored(&place);
+    let (mut van, admitted) = join(&mut base, &place.keys("van"));
+    let mut given = admitted;
+    (0..70).for_each(|_| given.extend(base.rotate().unwrap()));
+    for member in [&mut car, &mut bus] {
+        apply(member, &given).unwrap();
+    }
+    let missed = base.notices(van.orders()).unwrap();
+    apply(&mut van, &missed).unwrap();
+    let log = [base.removals(0).unwrap(), base.notices(0).unwrap()].concat();
+    for notice in &log {
+        let heard = restored.apply(notice);
+        assert!(heard.is_ok() || named(heard) == "CopiedFolder");
+    }
+    let renewed = restored.renew(None).unwrap();
+    assert!(restored.epochs().newest() > car.epochs().newest());
+    for member in [&mut car, &mut bus] {
+        apply(member, &renewed).unwrap();
+        member.sender().unwrap();
+        assert_eq!(member.roster().entry(mal.slot()).unwrap().removed(), Some(Epoch(1)));
+    }
+    // The one that it does not know needs a new invitation, and its slot is given to nobody else.
+    assert_eq!(apply(&mut van, &renewed).unwrap(), [GroupChange::Removed]);
+    let keys = place.keys("cab");
+    let invited = invite(&mut restored, &keys);
+    assert_eq!(invited.slot.number(), van.slot().number() + 1);
+    apply(&mut car, &invited.notices).unwrap();
+    let left = car.roster().entry(van.slot()).unwrap();
+    assert_eq!((left.name(), left.removed()), ("van", Some(restored.live_from())));
+    let cab = keys.join(&invited.invitation, None, None).unwrap();
+    let frame = seal(&mut cab.sender().unwrap(), Class::Signed, b"here");
+    assert_eq!(open(&mut car.opener().unwrap(), &frame).unwrap(), b"here");
+}
+
+/// A removal that was announced and whose order did not remove anybody is kept against nobody.
+#[test]
+fn a_removal_that_never_was_is_forgotten() {
+    let place = Place::quick();
+    let (mut base, mut members) = place.fleet(3, NewGroup::default());
+    crate::shared::clone(&place.path("base"), &place.path("before"));
+    base.revoke(&[members[1].slot()]).unwrap();
+    let notice = base.removals(0).unwrap();
+    let mut before = reopen(&place.path("before"));
+    apply(&mut members[0], &notice).unwrap();
+    assert_eq!(members[0].heard_removals().unwrap(), notice);
+    let told = apply(&mut members[0], &before.rotate().unwrap()).unwrap();
+    assert!(matches!(told[0], GroupChange::Stays { .. }));
+    assert!(members[0].heard_removals().unwrap().is_empty());
+    apply(&mut members[0], &before.renew(None).unwrap()).unwrap();
+    members[0].sender().unwrap();
+}
