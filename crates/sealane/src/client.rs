@@ -193,7 +193,12 @@ impl Client {
         let range = RangeQuery { from: from.asked(), limit };
         let query = RequestPath::new(stream_path(topic.as_str())).with_all(range.parameters());
         let call = ClientRequest { accept: self.codec, ..ClientRequest::get(query.into_string()) };
-        MessagePage::read(&self.call(&call).await?)
+        let page = MessagePage::read(&self.call(&call).await?)?;
+        let mut of = page.messages.iter().map(|message| &message.stream);
+        if page.stream != topic || of.any(|stream| *stream != topic) {
+            return Err(Error::Protocol(format!("`{topic}` was asked for, and another came")));
+        }
+        Ok(page)
     }
 
     /// Makes a stream or changes its level and retention. Awaiting it sends it.

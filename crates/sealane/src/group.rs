@@ -18,7 +18,7 @@ use sealane_frame::GroupTag;
 use sealane_group::{GroupChange, GroupMembership, GroupNotice, RemovalMark};
 use sealane_message::{DataType, Topic, Value};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{Binding, Epoch};
+use sealane_seal::{Binding, Class, Epoch};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -256,11 +256,11 @@ impl GroupClient {
     }
 
     /// Warnings for people before they trust what they read. This member may be removed, or may not
-    /// have obeyed all orders. The control stream may have lost orders. The folder may be copied or
+    /// have obeyed all orders, also by the signed word of another member. The control stream may have lost orders. The folder may be copied or
     /// restored. No heartbeat may have come for longer than the group's charter allows.
     pub fn warnings(&self) -> Vec<Error> {
         let keys = self.keys();
-        let behind = keys.check_orders().err();
+        let behind = keys.check_orders().err().or_else(|| keys.behind_by_word());
         let stale = keys.known().check_heartbeat(now_ms()).err().map(Error::from);
         let copied = keys.known().is_copied().then_some(Error::CopiedKeys);
         behind.into_iter().chain(stale).chain(copied).collect()
@@ -338,20 +338,48 @@ impl GroupClient {
     }
 
     /// A sender knows of so many orders, by their low byte: if that is more than are known here,
-    /// the control stream is read, at most once a second.
-    pub(crate) fn hinted(&self, orders: u8) {
-        let [own, ..] = self.keys().known().orders().to_le_bytes();
-        let is_ahead = (1..128).contains(&orders.wrapping_sub(own));
-        if !is_ahead || !self.inner.streams.lock().may_look() {
+    /// the control stream is read, at most once a second. If the sender has signed that, and the
+    /// hub does not show those orders, people are told: somebody may be holding orders back. It
+    /// stops nothing, since a member gone bad can sign any number.
+    pub(crate) fn hinted(&self, orders: u8, class: Class) {
+        let is_news = {
+            let mut keys = self.keys();
+            let own = keys.known().orders();
+            let [low, ..] = own.to_le_bytes();
+            let ahead = orders.wrapping_sub(low);
+            if !(1..128).contains(&ahead) {
+                return;
+            }
+            let said = own.saturating_add(u64::from(ahead));
+            let is_news = class == Class::Signed && said > keys.signed_orders;
+            if is_news {
+                keys.signed_orders = said;
+            }
+            is_news
+        };
+        if !self.inner.streams.lock().may_look() && !is_news {
             return;
         }
         let (group, runtime) = (self.clone(), tokio::runtime::Handle::try_current());
         let Ok(runtime) = runtime else { return };
         runtime.spawn(async move {
-            if let Err(error) = group.catch_up().await {
-                tracing::warn!(code = error.code(), %error, "the orders cannot be read");
+            match group.catch_up().await {
+                Ok(()) if is_news => group.tell_of_what_is_held_back(),
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::warn!(code = error.code(), %error, "the orders cannot be read");
+                }
             }
         });
+    }
+
+    /// Tells people that a member has signed to have obeyed more orders than the hub shows.
+    fn tell_of_what_is_held_back(&self) {
+        let behind = self.keys().behind_by_word();
+        if let Some(behind) = behind {
+            let next = self.keys().known().orders();
+            self.tell(ClientEvent::refused(&self.inner.topic, next, &behind));
+        }
     }
 
     /// Seals an envelope for a stream, and gives the sealed envelope in MessagePack, for who

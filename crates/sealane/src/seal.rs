@@ -44,7 +44,8 @@ impl Seal {
     }
 }
 
-/// The counts of a subscription to sealed streams.
+/// The counts of a subscription: of sealed messages if it has a group, and of what no subscription
+/// takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SealCounts {
@@ -63,4 +64,6 @@ pub struct SealCounts {
     /// Counters of senders between the least and the greatest that came, and that did not come. A
     /// sender uses one counter for all its streams, and loses some when it restarts.
     pub skipped: u64,
+    /// Deliveries of streams that the subscription did not ask for.
+    pub unasked: u64,
 }

@@ -30,6 +30,8 @@ pub(crate) struct GroupKeyring {
     opener: Opener,
     /// The orders that the control stream showed once and shows now, if it has lost some.
     pub(super) rolled_back: Option<RolledBack>,
+    /// The most orders that a member has signed to have obeyed.
+    pub(super) signed_orders: u64,
     pub(super) policy: Policy,
     pub(super) conditions: Conditions,
     buf: FrameBuf,
@@ -87,6 +89,7 @@ impl GroupKeyring {
             sender: None,
             opener,
             rolled_back: None,
+            signed_orders: 0,
             policy: Policy::default(),
             conditions: Conditions::default(),
             buf: FrameBuf::new(),
@@ -150,6 +153,13 @@ impl GroupKeyring {
             return Err(sealane_group::Error::RolledBack { shown, seen }.into());
         }
         Ok(())
+    }
+
+    /// That another member has signed to have obeyed more orders than were shown here, if so.
+    pub(super) fn behind_by_word(&self) -> Option<Error> {
+        let (missing, known) = (self.member.orders(), self.signed_orders);
+        let is_behind = known > missing && !self.member.is_removed();
+        is_behind.then(|| sealane_group::Error::Behind { missing, known }.into())
     }
 
     /// Why nothing may be sealed now, if that is so.

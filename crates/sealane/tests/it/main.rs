@@ -20,6 +20,7 @@ mod speaks_the_protocol;
 mod speaks_tls;
 mod stores_once;
 mod waits_for_a_busy_store;
+mod takes_what_it_asked_for;
 mod wire;
 
 use std::time::Duration;
