@@ -2,11 +2,12 @@
 
 mod show;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::{GroupBeater, Retry, Value};
+use sealane_group::limits::{MAX_ROSTER_MEMBERS, WARN_SLOTS_GIVEN};
 use sealane_group::{
     BeaterView, EpochSource, Fingerprint, GroupChange, GroupDocument, GroupMember, GroupNotice,
     IdentityCard, KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
@@ -17,6 +18,7 @@ use sealane_seal::{Epoch, Slot};
 use crate::args::group::{GroupArgs, GroupVerb};
 use crate::config::SettingsFile;
 use crate::key::{hand_on, open, read_document, redirected, say};
+use crate::terminal::{confirm, map};
 use crate::times::count;
 use crate::{CliFailure, Terminal};
 use show::{list, show};
@@ -51,11 +53,9 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
         GroupVerb::Heal { group, cards, drop_silent, orders } => {
             heal(folder.group(group)?, cards, *drop_silent, way(orders.as_deref()), terminal)
         }
-        GroupVerb::Revoke { group, members, orders } => {
-            let mut member = folder.group(group)?;
-            let slots = slots(&member, members)?;
-            let notices = member.revoke(&slots)?;
-            told(&member, &notices, way(orders.as_deref()), terminal)
+        GroupVerb::Revoke { group, members, slot, yes, orders } => {
+            let leavers = Leavers { names: members, slots: slot, is_confirmed: *yes };
+            revoke(folder.group(group)?, &leavers, way(orders.as_deref()), terminal)
         }
         GroupVerb::Rotate { group, advance, orders } => {
             let mut member = folder.group(group)?;
@@ -247,6 +247,9 @@ fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Resu
     hand_on(GroupDocument::Invitation, &invited.invitation, *text, terminal)?;
     let (name, slot) = (card.name(), invited.slot.number());
     let mut message = format!("{name} has slot {slot}.");
+    if !member.group().is_pair() {
+        message.push_str(&slots_left(invited.slots_left));
+    }
     if let Some(old) = invited.replaces {
         message.push_str(&format!(" Slot {} is retired.", old.number()));
     }
@@ -260,6 +263,18 @@ fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Resu
     ));
     say(terminal, &message);
     Ok(())
+}
+
+/// A warning once few slots are left; empty before that.
+fn slots_left(left: usize) -> String {
+    let is_near = left <= MAX_ROSTER_MEMBERS - WARN_SLOTS_GIVEN;
+    if !is_near {
+        return String::new();
+    }
+    format!(
+        "\n{left} of {MAX_ROSTER_MEMBERS} slots are left, and none is given again: found a new \
+         group before they are used up."
+    )
 }
 
 fn join(
@@ -319,12 +334,53 @@ fn relay_card(member: &GroupMember, terminal: &mut Terminal) -> Result<(), CliFa
     terminal.write(card.to_text().as_bytes())
 }
 
-fn slots(member: &GroupMember, members: &[String]) -> Result<Vec<Slot>, CliFailure> {
-    let find = |text: &String| {
-        let found = member.roster().find(text).map(RosterEntry::slot);
-        found.ok_or_else(|| sealane_group::Error::UnknownMember(text.clone()).into())
-    };
-    members.iter().map(find).collect()
+/// The members that are to be removed.
+struct Leavers<'a> {
+    names: &'a [String],
+    slots: &'a [u16],
+    is_confirmed: bool,
+}
+
+impl Leavers<'_> {
+    fn find(&self, member: &GroupMember) -> Result<Vec<RosterEntry>, CliFailure> {
+        let roster = member.roster();
+        let named = self.names.iter().map(|name| (name.clone(), roster.find(name)));
+        let of_slot = |slot: &u16| Slot::new(*slot).and_then(|slot| roster.entry(slot));
+        let listed = self.slots.iter().map(|slot| (format!("slot {slot}"), of_slot(slot)));
+        let found = |(text, entry): (String, Option<&RosterEntry>)| {
+            let entry = entry.filter(|entry| entry.removed().is_none());
+            entry.cloned().ok_or(sealane_group::Error::UnknownMember(text).into())
+        };
+        named.chain(listed).map(found).collect()
+    }
+}
+
+fn revoke(
+    mut member: GroupMember,
+    leavers: &Leavers<'_>,
+    way: OrderDelivery<'_>,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let entries = leavers.find(&member)?;
+    let in_words = |entry: &RosterEntry| format!("{} (slot {})", entry.name(), entry.slot().number());
+    let names = entries.iter().map(in_words).collect::<Vec<_>>().join(", ");
+    if !leavers.is_confirmed && terminal.interactive() && std::io::stdin().is_terminal() {
+        confirm(&format!("remove {names} from {}?", member.name()))?;
+    }
+    let slots: Vec<Slot> = entries.iter().map(RosterEntry::slot).collect();
+    let notices = member.revoke(&slots)?;
+    if terminal.json() {
+        write_file(way.file, &notices)?;
+        let mut fields = told_fields(&member, &notices);
+        let removed = |entry: &RosterEntry| {
+            let slot = u64::from(entry.slot().number());
+            map(vec![("name", entry.name().into()), ("slot", slot.into())])
+        };
+        fields.push(("removed", Value::Array(entries.iter().map(removed).collect())));
+        return terminal.record(fields);
+    }
+    terminal.line(format_args!("removed {names}"))?;
+    told(&member, &notices, way, terminal)
 }
 
 /// Writes orders where they were asked for, and says what there is to do with them.
@@ -445,17 +501,23 @@ fn leave(
         return Err(sealane_group::Error::UnknownGroup(group.to_owned()).into());
     }
     if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
-        eprint!("forget {group} and all its keys in this folder? [y/N] ");
-        std::io::stderr().flush().map_err(CliFailure::Output)?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map_err(CliFailure::Input)?;
-        if !answer.trim().eq_ignore_ascii_case("y") {
-            return Err(CliFailure::Declined("nothing was forgotten"));
-        }
+        confirm(&format!("forget {group} and all its keys in this folder?"))?;
     }
     folder.leave(group)?;
     if terminal.json() {
         return terminal.record(vec![("group", group.into()), ("left", true.into())]);
     }
     terminal.line(format_args!("{group} forgotten"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_slots_are_a_warning() {
+        assert_eq!(slots_left(MAX_ROSTER_MEMBERS - 899), "");
+        assert!(slots_left(124).starts_with("\n124 of 1024 slots are left"));
+        assert!(slots_left(0).starts_with("\n0 of"));
+    }
 }

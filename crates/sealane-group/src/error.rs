@@ -141,14 +141,15 @@ sealane_message::errors! {
         #[error("the group has no member `{0}`")]
         #[code("SL-GROUP-17", "UnknownMember", exit = Usage)]
         #[cause("the group has no such member")]
-        #[hint("`sealane group show GROUP` lists names, slots and fingerprints.")]
+        #[hint("`sealane group show GROUP` lists names and slots; a slot is named by `--slot`.")]
         UnknownMember(String),
         /// A name that cannot be one.
         #[error("`{0}` cannot be a name")]
         #[code("SL-GROUP-18", "InvalidName", exit = Usage)]
         #[cause("a text cannot be a name")]
         #[hint("Names have 1 to 64 bytes; those of groups a-z, 0-9, `-`, `_` and `.`, first a \
-                letter.")]
+                letter. A member's is no number, no `slot N` and not `authority`: `sealane key \
+                card --name NAME`.")]
         Name(String),
         /// All slots of the group were given.
         #[error("all slots of the group were given: make a new group")]
@@ -246,10 +247,10 @@ sealane_message::errors! {
             /// How old it may be.
             allowed_s: u64,
         },
-        /// A name that a member has, or one that people would take for it.
-        #[error("`{name}` looks like `{taken}`, the name of a member")]
+        /// A name that a member has or had, or one that people would take for it.
+        #[error("`{name}` looks like `{taken}`, the name of a member or of one that was removed")]
         #[code("SL-GROUP-33", "NameTaken")]
-        #[cause("a member has that name, or one that looks the same")]
+        #[cause("a member has or had that name, or one that looks the same")]
         #[hint("Have the card made under another name: `sealane key card --name NAME`.")]
         NameTaken {
             /// The name on the card.

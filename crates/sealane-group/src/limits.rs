@@ -3,6 +3,8 @@
 sealane_message::limits! {
     /// Members of one group, removed ones included: the slots that its key ids can name.
     MAX_ROSTER_MEMBERS: usize = 1 << 10, "members";
+    /// Slots of a group that were given, from which on each invitation says how many are left.
+    WARN_SLOTS_GIVEN: usize = 900, "slots";
     /// The name of an identity, a member or a group. A longer one is refused.
     MAX_NAME_BYTES: usize = 64, "bytes";
     /// Secrets that one order carries. An order for more members is split.

@@ -1,20 +1,52 @@
-//! Names that people would take for each other.
+//! Names that people would take for each other, or for something else than a name.
 
 use unicode_security::confusable_detection::skeleton;
 
-/// Whether two names are equal or look alike: by case, by blanks around them, or by letters of
-/// other scripts (Unicode Technical Standard 39, section 4).
+/// Whether two names are equal or look alike: by case, by blanks, points and strokes in or around
+/// them, by digits that look like letters, or by letters of other scripts (Unicode Technical
+/// Standard 39, section 4).
 pub(crate) fn are_alike(one: &str, other: &str) -> bool {
-    let look = |name: &str| {
-        let folded: String = skeleton(name.trim()).flat_map(char::to_lowercase).collect();
-        skeleton(&folded).collect::<String>()
-    };
     look(one) == look(other)
 }
 
+/// Whether a name would be taken for a slot, or for the authority's office.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let is_number = name.chars().filter(|c| c.is_alphanumeric()).all(char::is_numeric);
+    let look = look(name);
+    let is_slot = look.strip_prefix(&self::look("slot")).is_some_and(|rest| {
+        let digits: String = ('0'..='9').map(|digit| self::look(digit.encode_utf8(&mut [0; 4]))).collect();
+        !rest.is_empty() && rest.chars().all(|c| digits.contains(c))
+    });
+    is_number || is_slot || look == self::look("authority")
+}
+
+/// The form in which names that look alike are equal. It has letters and digits alone, if the name
+/// has any.
+fn look(name: &str) -> String {
+    let folded: String = skeleton(name).flat_map(char::to_lowercase).collect();
+    let letters: String = folded.chars().filter(|c| c.is_alphanumeric()).map(plain).collect();
+    skeleton(if letters.is_empty() { &folded } else { &letters }).collect()
+}
+
+/// The letter that people read in a character for which the standard keeps a form of its own: small
+/// capitals, and digits. It leaves digits apart from each other.
+fn plain(c: char) -> char {
+    let found = ALIKE.iter().find(|(seen, _)| *seen == c);
+    found.map_or(c, |(_, read)| *read)
+}
+
+const ALIKE: &[(char, char)] = &[
+    ('2', 'z'), ('5', 's'), ('8', 'b'), ('9', 'g'), ('\u{1d00}', 'a'), ('\u{299}', 'b'),
+    ('\u{1d04}', 'c'), ('\u{1d05}', 'd'), ('\u{1d07}', 'e'), ('\u{a730}', 'f'), ('\u{262}', 'g'),
+    ('\u{29c}', 'h'), ('\u{26a}', 'i'), ('\u{1d0a}', 'j'), ('\u{1d0b}', 'k'), ('\u{138}', 'k'),
+    ('\u{29f}', 'l'), ('\u{1d0d}', 'm'), ('\u{28d}', 'm'), ('\u{274}', 'n'), ('\u{1d0f}', 'o'),
+    ('\u{1d18}', 'p'), ('\u{280}', 'r'), ('\u{a731}', 's'), ('\u{1d1b}', 't'), ('\u{1d1c}', 'u'),
+    ('\u{1d20}', 'v'), ('\u{1d21}', 'w'), ('\u{28f}', 'y'), ('\u{1d22}', 'z'),
+];
+
 #[cfg(test)]
 mod tests {
-    use super::are_alike;
+    use super::{are_alike, is_reserved};
 
     #[test]
     fn names_that_look_the_same_are_alike() {
@@ -29,11 +61,37 @@ mod tests {
             ("base", "\u{ff42}ase"),
             ("car 1", "car\u{a0}1"),
             ("m", "rn"),
+            ("bob", "bob."),
+            ("bob", "8ob"),
+            ("bob", "bob\u{332}"),
+            ("bob", "\u{299}ob"),
+            ("bob", "\u{432}ob"),
+            ("car 1", "car-1"),
+            ("...", "..."),
         ] {
             assert!(are_alike(one, other), "{one} {other}");
         }
-        for (one, other) in [("car 1", "car 2"), ("base", "bases"), ("ada", "bob")] {
+        for (one, other) in
+            [("car 1", "car 2"), ("base", "bases"), ("ada", "bob"), ("...", "!!!"), ("", "a")]
+        {
             assert!(!are_alike(one, other), "{one} {other}");
+        }
+        let cars: Vec<String> = (0..10).map(|n| format!("car {n}")).collect();
+        for (at, one) in cars.iter().enumerate() {
+            assert!(cars.iter().skip(at + 1).all(|other| !are_alike(one, other)), "{one}");
+        }
+    }
+
+    #[test]
+    fn numbers_slots_and_the_authority_are_no_names() {
+        for name in [
+            "1", "007", " 12 ", "1.2", "\u{ff11}", "\u{661}", "slot 0", "slot0", "Slot-12", "s1ot 1",
+            "slot O", "slot\u{a0}3", "authority", "Authority", "\u{430}uthority", "authority.", "...",
+        ] {
+            assert!(is_reserved(name), "{name}");
+        }
+        for name in ["bob", "car 1", "1st car", "slots of mine", "slot", "author", "ob", "base"] {
+            assert!(!is_reserved(name), "{name}");
         }
     }
 }

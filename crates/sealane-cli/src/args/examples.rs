@@ -136,6 +136,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane group apply fleet - < missed.orders",
     "sealane group heal fleet fresh.card --drop-silent --orders healed.orders",
     "sealane group revoke fleet bob --orders revoked.orders",
+    "sealane group revoke fleet --slot 2 --yes",
     "sealane group renew fleet",
     "sealane group renew fleet --beyond 40",
     "sealane group resend fleet",

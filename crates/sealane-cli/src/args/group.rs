@@ -79,9 +79,15 @@ pub enum GroupVerb {
     Revoke {
         /// The group
         group: String,
-        /// Their names, slots, or the beginning of their keys
-        #[arg(required = true)]
+        /// Their names, or the beginning of their keys
+        #[arg(required_unless_present = "slot")]
         members: Vec<String>,
+        /// Remove the member in this slot, too
+        #[arg(long, value_name = "N")]
+        slot: Vec<u16>,
+        /// Do not ask on a terminal
+        #[arg(long, short)]
+        yes: bool,
         /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
