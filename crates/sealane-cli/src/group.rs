@@ -362,7 +362,8 @@ fn revoke(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let entries = leavers.find(&member)?;
-    let in_words = |entry: &RosterEntry| format!("{} (slot {})", entry.name(), entry.slot().number());
+    let in_words =
+        |entry: &RosterEntry| format!("{} (slot {})", entry.name(), entry.slot().number());
     let names = entries.iter().map(in_words).collect::<Vec<_>>().join(", ");
     if !leavers.is_confirmed && terminal.interactive() && std::io::stdin().is_terminal() {
         confirm(&format!("remove {names} from {}?", member.name()))?;

@@ -528,7 +528,9 @@ async fn a_name_that_looks_like_a_members_is_not_invited() {
         invited.map_err(|refused| refused.info().name)
     };
     let refused = |name: &str| invited(&Person::new(name)).unwrap_err();
-    for name in ["base", "Base", "b\u{430}se", "car", "\u{441}ar", "\u{1d04}ar.", "8ase", "mal", "Mal"] {
+    for name in
+        ["base", "Base", "b\u{430}se", "car", "\u{441}ar", "\u{1d04}ar.", "8ase", "mal", "Mal"]
+    {
         assert_eq!(refused(name), "NameTaken", "{name}");
     }
     for name in ["1", "slot 1", "authority", "\u{430}uthority"] {

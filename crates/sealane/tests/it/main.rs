@@ -19,8 +19,8 @@ mod shares_work_among_members;
 mod speaks_the_protocol;
 mod speaks_tls;
 mod stores_once;
-mod waits_for_a_busy_store;
 mod takes_what_it_asked_for;
+mod waits_for_a_busy_store;
 mod wire;
 
 use std::time::Duration;
