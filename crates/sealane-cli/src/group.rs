@@ -1,16 +1,15 @@
 //! `sealane group`.
 
+mod invite;
 mod show;
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::{GroupBeater, Retry, Value};
-use sealane_group::limits::{MAX_ROSTER_MEMBERS, WARN_SLOTS_GIVEN};
 use sealane_group::{
-    BeaterView, EpochSource, Fingerprint, GroupChange, GroupDocument, GroupMember, GroupNotice,
-    IdentityCard, KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
+    BeaterView, EpochSource, GroupChange, GroupDocument, GroupMember, GroupNotice, IdentityCard,
+    KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
 };
 use sealane_link::RelayCard;
 use sealane_seal::{Epoch, Slot};
@@ -21,6 +20,7 @@ use crate::key::{hand_on, open, read_document, redirected, say};
 use crate::terminal::{confirm, map};
 use crate::times::count;
 use crate::{CliFailure, Terminal};
+use invite::{compare, compare_inviter, invite, join};
 use show::{list, show};
 
 /// Makes, joins, changes and shows groups.
@@ -45,7 +45,15 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
         GroupVerb::Invite { .. } => invite(&folder, &args.verb, terminal),
         GroupVerb::Join { file, authority, name } => {
             let invitation = read_document(GroupDocument::Invitation, file)?;
-            join(&folder, &invitation, *authority, name.as_deref(), terminal)
+            let is_asked = terminal.asks() && file != Path::new("-");
+            let authority = match authority {
+                None if is_asked => Some(compare_inviter(&folder, &invitation)?),
+                named => *named,
+            };
+            join(&folder, &invitation, authority, name.as_deref(), terminal)
+        }
+        GroupVerb::Compare { group, fingerprint, card } => {
+            compare(folder.group(group)?, *fingerprint, card.as_deref(), terminal)
         }
         GroupVerb::Beater { group, card, orders, .. } => {
             beater(folder.group(group)?, card.as_deref(), way(orders.as_deref()), terminal)
@@ -238,59 +246,6 @@ fn beater(
     Ok(())
 }
 
-fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    let GroupVerb::Invite { group, card, history, text, orders } = verb else { return Ok(()) };
-    let mut member = folder.group(group)?;
-    let card = IdentityCard::from_bytes(&read_document(GroupDocument::Card, card)?)?;
-    let invited = member.invite(&card, (*history).into())?;
-    write_file(orders.as_deref(), &invited.notices)?;
-    hand_on(GroupDocument::Invitation, &invited.invitation, *text, terminal)?;
-    let (name, slot) = (card.name(), invited.slot.number());
-    let mut message = format!("{name} has slot {slot}.");
-    if !member.group().is_pair() {
-        message.push_str(&slots_left(invited.slots_left));
-    }
-    if let Some(old) = invited.replaces {
-        message.push_str(&format!(" Slot {} is retired.", old.number()));
-    }
-    message.push_str(&format!(
-        "\nTheir fingerprint, which they see with `sealane key show`: {}",
-        card.public().fingerprint()
-    ));
-    message.push_str(&format!(
-        "\nThe authority's fingerprint, for their --authority: {}",
-        member.authority()
-    ));
-    say(terminal, &message);
-    Ok(())
-}
-
-/// A warning once few slots are left; empty before that.
-fn slots_left(left: usize) -> String {
-    let is_near = left <= MAX_ROSTER_MEMBERS - WARN_SLOTS_GIVEN;
-    if !is_near {
-        return String::new();
-    }
-    format!(
-        "\n{left} of {MAX_ROSTER_MEMBERS} slots are left, and none is given again: found a new \
-         group before they are used up."
-    )
-}
-
-fn join(
-    folder: &KeyFolder,
-    invitation: &[u8],
-    authority: Option<Fingerprint>,
-    name: Option<&str>,
-    terminal: &mut Terminal,
-) -> Result<(), CliFailure> {
-    let member = folder.join(invitation, authority, name)?;
-    if authority.is_none() {
-        say(terminal, "Compare the authority's fingerprint over another way before you trust it.");
-    }
-    show(&member, terminal)
-}
-
 fn heal(
     mut member: GroupMember,
     cards: &[PathBuf],
@@ -365,8 +320,8 @@ fn revoke(
     let in_words =
         |entry: &RosterEntry| format!("{} (slot {})", entry.name(), entry.slot().number());
     let names = entries.iter().map(in_words).collect::<Vec<_>>().join(", ");
-    if !leavers.is_confirmed && terminal.interactive() && std::io::stdin().is_terminal() {
-        confirm(&format!("remove {names} from {}?", member.name()))?;
+    if !leavers.is_confirmed && terminal.asks() {
+        confirm(&format!("remove {names} from {}?", member.name()), "nothing was removed")?;
     }
     let slots: Vec<Slot> = entries.iter().map(RosterEntry::slot).collect();
     let notices = member.revoke(&slots)?;
@@ -501,24 +456,15 @@ fn leave(
     if !folder.groups()?.iter().any(|name| name == group) {
         return Err(sealane_group::Error::UnknownGroup(group.to_owned()).into());
     }
-    if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
-        confirm(&format!("forget {group} and all its keys in this folder?"))?;
+    if !yes && terminal.asks() {
+        confirm(
+            &format!("forget {group} and all its keys in this folder?"),
+            "nothing was forgotten",
+        )?;
     }
     folder.leave(group)?;
     if terminal.json() {
         return terminal.record(vec![("group", group.into()), ("left", true.into())]);
     }
     terminal.line(format_args!("{group} forgotten"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_slots_are_a_warning() {
-        assert_eq!(slots_left(MAX_ROSTER_MEMBERS - 899), "");
-        assert!(slots_left(124).starts_with("\n124 of 1024 slots are left"));
-        assert!(slots_left(0).starts_with("\n0 of"));
-    }
 }

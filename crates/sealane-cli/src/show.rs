@@ -108,7 +108,8 @@ fn who(seal: &Seal) -> (String, String) {
         let age = show_duration(age_ms);
         if seal.is_old(now_ms) { format!(", OLD: {age}") } else { format!(", {age} ago") }
     });
-    let class = format!("{} {sure}{}", seal.class.letter(), age.unwrap_or_default());
+    let doubt = if seal.compared { "" } else { ", not compared" };
+    let class = format!("{} {sure}{doubt}{}", seal.class.letter(), age.unwrap_or_default());
     (seal.sender.clone(), class)
 }
 
@@ -139,6 +140,7 @@ fn seal_fields(seal: &Seal) -> Value {
     map(vec![
         ("group", seal.group.to_string().into()),
         ("sender", seal.sender.as_str().into()),
+        ("compared", seal.compared.into()),
         ("slot", u64::from(seal.slot).into()),
         ("class", seal.class.letter().to_string().into()),
         ("type", seal.data_type.to_string().into()),

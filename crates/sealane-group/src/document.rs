@@ -34,6 +34,8 @@ pub enum GroupDocument {
     SessionsFile,
     /// The members that are about to be removed, in the key folder.
     LeavingFile,
+    /// The members whose fingerprints people have compared, in the key folder.
+    ComparedFile,
 }
 
 impl GroupDocument {
@@ -63,6 +65,7 @@ impl GroupDocument {
             GroupDocument::ControlFile => b"SLHB",
             GroupDocument::SessionsFile => b"SLSS",
             GroupDocument::LeavingFile => b"SLLV",
+            GroupDocument::ComparedFile => b"SLCM",
         }
     }
 }
@@ -85,6 +88,7 @@ impl fmt::Display for GroupDocument {
             GroupDocument::ControlFile => "file of control streams",
             GroupDocument::SessionsFile => "file of live sessions",
             GroupDocument::LeavingFile => "file of announced removals",
+            GroupDocument::ComparedFile => "file of compared members",
         })
     }
 }

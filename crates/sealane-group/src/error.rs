@@ -200,9 +200,13 @@ sealane_message::errors! {
         /// The authority is not the one that was expected.
         #[error("the authority's fingerprint is {0}, which is not the expected one")]
         #[code("SL-GROUP-26", "OtherAuthority")]
-        #[cause("the authority is not the expected one")]
-        #[hint("Compare fingerprints over another way; do not join if they differ.")]
+        #[cause("the authority, or the holder of a card, is not the expected one")]
+        #[hint("Compare fingerprints over another way; neither join nor invite if they differ.")]
         OtherAuthority(String),
+        /// The card is of another identity than the one that was expected.
+        #[error("the card's fingerprint is {0}, which is not the expected one")]
+        #[same_as(OtherAuthority)]
+        OtherCard(String),
         /// A text that is no public key.
         #[error("the text is no public key of Sealane")]
         #[code("SL-GROUP-27", "KeyText", exit = Usage)]

@@ -169,6 +169,16 @@ impl KeyFolder {
         GroupMember::found(&self.keys, name, options)
     }
 
+    /// The fingerprint of the authority that has made an invitation, for people to compare before
+    /// they join. The card still waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyFolder::join`].
+    pub fn inviter(&self, invitation: &[u8]) -> Result<Fingerprint, Error> {
+        GroupMember::inviter(&self.keys, invitation)
+    }
+
     /// Joins the group of an invitation. If `authority` is given, it must be that one's; `name` is
     /// what the group is called here, if not as its authority calls it.
     ///

@@ -152,6 +152,11 @@ impl GroupMembership {
         provisioned!(self, member => member.check_heartbeat(now_ms); Ok(()))
     }
 
+    /// See [`GroupMember::is_compared`].
+    pub fn is_compared(&self, slot: Slot) -> bool {
+        provisioned!(self, member => member.is_compared(slot); false)
+    }
+
     /// See [`GroupMember::is_strict`].
     pub fn is_strict(&self) -> bool {
         provisioned!(self, member => member.is_strict(); false)

@@ -48,6 +48,7 @@ mod card;
 mod certificate;
 mod charter;
 mod clock;
+mod compared;
 mod crypto;
 mod document;
 mod error;

@@ -67,14 +67,29 @@ pub struct GroupMember {
     held: BTreeMap<u64, GroupNotice>,
     /// The members that are about to be removed.
     leavers: AnnouncedRemovals,
+    /// The slots whose fingerprints people have compared.
+    compared: Vec<Slot>,
 }
 
 impl GroupMember {
     pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<GroupMember, Error> {
         let lock = keys.lock()?;
         let (state, leavers) = (keys.load(&lock, name)?, keys.leavers(&lock, name)?);
+        let compared = keys.compared(&lock, name)?;
         let (keys, name, held) = (Arc::clone(keys), name.to_owned(), BTreeMap::new());
-        Ok(GroupMember { keys, name, state, held, leavers })
+        Ok(GroupMember { keys, name, state, held, leavers, compared })
+    }
+
+    pub(crate) fn state(&self) -> &GroupState {
+        &self.state
+    }
+
+    pub(crate) fn compared(&self) -> &[Slot] {
+        &self.compared
+    }
+
+    pub(crate) fn take_compared(&mut self, compared: Vec<Slot>) {
+        self.compared = compared;
     }
 
     /// The name of the group in this folder.
@@ -299,6 +314,7 @@ impl GroupMember {
         let lock = self.keys.lock()?;
         self.state = self.keys.load(&lock, &self.name)?;
         self.leavers = self.keys.leavers(&lock, &self.name)?;
+        self.compared = self.keys.compared(&lock, &self.name)?;
         Ok(())
     }
 

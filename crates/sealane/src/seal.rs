@@ -15,6 +15,9 @@ pub struct Seal {
     /// The name that the sender's certificate gives. Only in class S, or in a pair, is it proven
     /// against other members.
     pub sender: String,
+    /// Whether people have compared the sender's fingerprint, or the authority's, whose word the
+    /// name is. Otherwise the name may be anybody's.
+    pub compared: bool,
     /// The sender's slot.
     pub slot: u16,
     /// The protection that the seal gives.

@@ -137,6 +137,8 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane group heal fleet fresh.card --drop-silent --orders healed.orders",
     "sealane group revoke fleet bob --orders revoked.orders",
     "sealane group revoke fleet --slot 2 --yes",
+    "sealane group compare fleet 41d2-7e0a-93bc-5f18-c6a4-08e7-b32d-9f51",
+    "sealane group compare fleet 9f51-b32d-08e7-c6a4-5f18-93bc-7e0a-41d2 --card bob.card",
     "sealane group renew fleet",
     "sealane group renew fleet --beyond 40",
     "sealane group resend fleet",

@@ -60,6 +60,12 @@ pub enum GroupVerb {
         /// Write text that can be pasted, also into a file
         #[arg(long)]
         text: bool,
+        /// Refuse any other card than one of the identity with this fingerprint
+        #[arg(long, value_name = "FINGERPRINT")]
+        fingerprint: Option<Fingerprint>,
+        /// Invite without asking on a terminal whether the fingerprint was compared
+        #[arg(long, short)]
+        yes: bool,
         /// Write the order for the other members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
@@ -68,12 +74,22 @@ pub enum GroupVerb {
     Join {
         /// The invitation; `-` is standard input
         file: PathBuf,
-        /// Refuse any other authority than the one with this fingerprint
+        /// Refuse any other authority than the one with this fingerprint [default: a terminal asks]
         #[arg(long, value_name = "FINGERPRINT")]
         authority: Option<Fingerprint>,
         /// The name of the group in this folder [default: the name that its authority chose]
         #[arg(long = "as", value_name = "NAME")]
         name: Option<String>,
+    },
+    /// Keep that the authority's fingerprint, or a member's, was compared over another way
+    Compare {
+        /// The group
+        group: String,
+        /// The fingerprint, as its owner has read it out
+        fingerprint: Fingerprint,
+        /// The member with this card, and not the authority
+        #[arg(long, value_name = "FILE")]
+        card: Option<PathBuf>,
     },
     /// Remove members: the others get a fresh secret
     Revoke {

@@ -70,6 +70,8 @@ pub(crate) struct OpenedDelivery {
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) sender: String,
+    /// Whether people have compared who that is.
+    pub(crate) compared: bool,
     /// When an urgent message was made.
     pub(crate) time_ms: Option<u64>,
     /// The low byte of how many orders the sender had obeyed.
@@ -254,12 +256,14 @@ impl GroupKeyring {
         let (codec, envelope) = self.envelope(header.codec(), data_type, body)?;
         let sender =
             self.member.name_of(opened.slot(), opened.epoch()).unwrap_or_default().to_owned();
+        let compared = self.member.is_compared(opened.slot());
         let (orders, live_from) = (header.orders(), self.member.live_from());
         Ok(OpenedDelivery {
             opened,
             data_type,
             codec,
             sender,
+            compared,
             time_ms,
             orders,
             live_from,

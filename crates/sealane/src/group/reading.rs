@@ -74,6 +74,7 @@ impl SubscriptionOpener {
         let seal = Seal {
             group: self.group.tag(),
             sender: shown.sender,
+            compared: shown.compared,
             slot: sender.slot.number(),
             class: opened.class(),
             data_type: shown.data_type,

@@ -1,8 +1,8 @@
 //! The messages that one member publishes reach another, through a hub that sees nothing of them.
 
 use sealane::policy::Policy;
-use sealane::{Class, Client, Codec, DataType, StartPosition, Value};
-use sealane_group::NewGroup;
+use sealane::{Class, Client, Codec, DataType, GroupClient, StartPosition, Value};
+use sealane_group::{EpochSource, NewGroup, PastSecrets};
 use sealane_testing::{files_below, holds};
 
 use crate::members::{authority, fleet, invite};
@@ -190,4 +190,28 @@ async fn a_hub_that_is_not_there_is_said_at_once() {
     let base = authority(NewGroup::default());
     let failed = client.group(base.member()).await.unwrap_err();
     assert_eq!(failed.code(), "SL-CLIENT-02");
+}
+
+#[tokio::test]
+async fn a_message_says_whether_people_have_compared_its_sender() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let bus = invite(&base, "bus", PastSecrets::All);
+    base.group(&client).await.publish_orders().await.unwrap();
+    base.member().set_compared(car.member().slot()).unwrap();
+    for who in [&car, &bus] {
+        let group = who.group(&client).await;
+        group.publish("log", DataType::CHAT, &numbered(0)).await.unwrap();
+    }
+    let told = async |group: GroupClient| {
+        let mut log = group.subscribe("log").from(StartPosition::First).await.unwrap();
+        [next(&mut log).await, next(&mut log).await].map(|one| one.seal.unwrap().compared)
+    };
+    assert_eq!(told(base.group(&client).await).await, [true, false]);
+    assert_eq!(told(bus.group(&client).await).await, [false, true], "and itself");
+    // All names are the authority's word.
+    let mut member = bus.member();
+    let authority = member.authority_slot().unwrap();
+    member.set_compared(authority).unwrap();
+    assert_eq!(told(bus.group(&client).await).await, [true, true]);
 }
