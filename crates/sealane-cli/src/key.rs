@@ -24,7 +24,8 @@ pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFail
     match &args.verb {
         KeyVerb::New { name, passphrase } => {
             let name = name.clone().unwrap_or_else(machine_name);
-            let is_wanted = *passphrase || args.keys.passphrase_file.is_some();
+            let is_given = environment("SEALANE_PASSPHRASE").is_some();
+            let is_wanted = *passphrase || args.keys.passphrase_file.is_some() || is_given;
             let passphrase = if is_wanted {
                 Some(Passphrase::choose(args.keys.passphrase_file.as_deref())?)
             } else {
@@ -42,9 +43,13 @@ pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFail
             hand_on(GroupDocument::Card, &card, *text, terminal)
         }
         KeyVerb::Passphrase { new } => {
+            let is_protected = KeyFolder::is_protected(&root(&args.keys))?;
             let folder = open(&args.keys)?;
-            // The environment and --passphrase-file hold the old one.
-            let chosen = Passphrase::choose_other(new.as_deref());
+            // The environment and --passphrase-file hold the old one, if there is one.
+            let chosen = match new.as_deref() {
+                None if !is_protected => Passphrase::choose(args.keys.passphrase_file.as_deref()),
+                new => Passphrase::choose_other(new),
+            };
             let passphrase = chosen.map_err(|failure| match failure {
                 CliFailure::Group(sealane_group::Error::PassphraseMissing) => CliFailure::Usage(
                     "a new passphrase is typed on a terminal, or read from a file: --new FILE",
@@ -56,8 +61,16 @@ pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFail
                 let path = folder.path().display().to_string();
                 return terminal.record(vec![("folder", path.into()), ("changed", true.into())]);
             }
-            terminal.line("The passphrase is changed.")?;
-            say(terminal, "Backups open with the one that they were made with.");
+            let (what, about) = if is_protected {
+                ("changed", "Backups open with the one that they were made with.")
+            } else {
+                (
+                    "set",
+                    "Copies and backups from before are still in clear, and so may be old blocks.",
+                )
+            };
+            terminal.line(format_args!("The passphrase is {what}."))?;
+            say(terminal, about);
             Ok(())
         }
         KeyVerb::Backup => {

@@ -39,9 +39,12 @@ sealane_message::errors! {
             cause: io::Error,
         },
         /// Others than the owner may read or write a file that holds secrets.
-        #[error("{} can be read or written by others than its owner", .0.display())]
+        #[error(
+            "{path} can be read or written by others than its owner: chmod go-rwx {path}",
+            path = .0.display()
+        )]
         #[code("SL-GROUP-04", "ExposedFile")]
-        #[cause("others than the owner may read or write a secret file")]
+        #[cause("others than the owner may read or write a secret file, or the key folder")]
         #[hint("Run `chmod -R go-rwx` on the key folder; if others had access, make new keys.")]
         Exposed(PathBuf),
         /// A file's checksum or form is wrong.

@@ -186,8 +186,18 @@ fn a_passphrase_is_changed_by_who_knows_it() {
     assert_eq!(text(&home.show("car", &with_new), "name"), "car");
 
     home.run("open", &["key", "new", "open"]);
-    let refused = home.fails("open", &["key", "passphrase", "--new", &new]);
-    assert_eq!(refused, (1, "SL-GROUP-28".to_owned()));
+    let set = home.says("open", &["key", "passphrase", "--new", &new]);
+    assert_eq!(set, "The passphrase is set.\n");
+    assert_eq!(home.fails("open", &["key", "show"]), (2, "SL-GROUP-08".to_owned()));
+}
+
+#[test]
+fn a_passphrase_in_the_environment_is_not_passed_over() {
+    let home = Home::new();
+    let mut made = sealane(home.folder());
+    made.args(["key", "new", "car"]).env("SEALANE_KEYS", home.path("car"));
+    assert!(made.env("SEALANE_PASSPHRASE", "horse").output().unwrap().status.success());
+    assert_eq!(home.fails("car", &["key", "show"]), (2, "SL-GROUP-08".to_owned()));
 }
 
 /// Where a document's version stands, behind its four letters.

@@ -261,7 +261,11 @@ fn run(node: &NodeProcess, programs: &Path, script: &str) -> Option<String> {
     shell.args(["-c", &script]).current_dir(node.home()).env_clear().stdin(Stdio::null());
     shell.env("PATH", format!("{}:/usr/bin:/bin", programs.display())).env("HOME", node.home());
     shell.env("SEALANE_SERVER", &node.address).env("SEALANE_DATA", node.home().join("data"));
-    shell.env("SEALANE_VAULT", backup.join("vault")).env("SEALANE_PASSPHRASE", "correct horse");
+    shell.env("SEALANE_VAULT", backup.join("vault"));
+    // A key folder would take it, too, and each of its verbs the time of a derivation.
+    if script.contains("vault") {
+        shell.env("SEALANE_PASSPHRASE", "correct horse");
+    }
     let output = shell.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     (!output.status.success()).then(|| format!("{script}: {said}\n"))
