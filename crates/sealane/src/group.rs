@@ -10,6 +10,7 @@ mod sent;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -26,7 +27,7 @@ use crate::event::ClientEvents;
 use crate::limits::{MAX_EVENTS, MAX_SENT_HELD};
 use crate::publish::{PublishBatch, PublishBuilder};
 use crate::publisher::Publisher;
-use crate::request::now_ms;
+use crate::request::{RequestExchange, now_ms};
 use crate::subscribe::SubscribeBuilder;
 use crate::{Client, ClientEvent, Error, ReceivedMessage, SealCounts};
 pub use beater::GroupBeater;
@@ -134,7 +135,8 @@ impl GroupClient {
     /// # Errors
     /// As [`Client::publish`]; [`Error::Group`] where it cannot be sealed as its type needs.
     pub fn publish(&self, topic: &str, data_type: DataType, envelope: &Value) -> PublishBuilder {
-        PublishBuilder::value(&self.inner.client, topic, envelope).sealed(self, data_type)
+        PublishBuilder::value(&self.inner.client, topic, envelope)
+            .sealed(Some((self.clone(), data_type)))
     }
 
     /// Publishes an envelope that is encoded already, sealed.
@@ -149,7 +151,7 @@ impl GroupClient {
         envelope: impl Into<Bytes>,
     ) -> PublishBuilder {
         PublishBuilder::new(&self.inner.client, topic, codec, envelope.into())
-            .sealed(self, data_type)
+            .sealed(Some((self.clone(), data_type)))
     }
 
     /// Publishes encoded envelopes, each sealed, in one commit: all or none.
@@ -195,6 +197,38 @@ impl GroupClient {
     /// acknowledges it; if only its epoch is not known yet, it asks for it again later.
     pub fn subscribe(&self, pattern: &str) -> SubscribeBuilder {
         SubscribeBuilder::new(self.inner.client.clone(), pattern).group(self)
+    }
+
+    /// As [`Client::request`], sealed: the request and its answer, with `id` and `replyTo` in them.
+    /// No answer is taken that the group has not sealed.
+    ///
+    /// # Errors
+    /// As [`Client::request`] and [`GroupClient::publish`].
+    pub async fn request(
+        &self,
+        topic: &str,
+        data_type: DataType,
+        body: &Value,
+        deadline: Duration,
+    ) -> Result<ReceivedMessage, Error> {
+        self.exchange(data_type).request(topic, body, deadline).await
+    }
+
+    /// As [`Client::reply`], sealed.
+    ///
+    /// # Errors
+    /// As [`Client::reply`] and [`GroupClient::publish`].
+    pub async fn reply(
+        &self,
+        request: &ReceivedMessage,
+        data_type: DataType,
+        body: &Value,
+    ) -> Result<bool, Error> {
+        self.exchange(data_type).reply(request, body).await
+    }
+
+    fn exchange(&self, data_type: DataType) -> RequestExchange<'_> {
+        RequestExchange { client: &self.inner.client, seal: Some((self.clone(), data_type)) }
     }
 
     /// The events of the group's keys from now on.

@@ -181,6 +181,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("sealane sub 'fleet/**' --from first", "goes on"),
     ("sealane reply 'lamps/*'", "goes on"),
     ("sealane reply lamps/3 --command", "is run beside the request"),
+    ("sealane request lamps/4 on --group", "needs a group, which is made further on"),
     ("sealane group beat --beater", "goes on"),
     ("sealane key new alice --passphrase", "asks on a terminal"),
     ("sealane vault key passphrase", "asks on a terminal"),
