@@ -3,10 +3,12 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use sealane_group::limits::MAX_GROUP_FILE_BYTES;
 use sealane_group::{GroupDocument, KeyFolder, to_text};
 
 use crate::args::key::{KeyCommandArgs, KeyVerb, KeysArgs};
+use crate::colour::warn;
 use crate::config::{self, environment};
 use crate::passphrase::Passphrase;
 use crate::{CliFailure, Terminal};
@@ -21,6 +23,7 @@ Keep a backup elsewhere: sealane key backup > FILE";
 /// # Errors
 /// The refusal of the key folder.
 pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    hide_memory();
     match &args.verb {
         KeyVerb::New { name, passphrase } => {
             let name = name.clone().unwrap_or_else(machine_name);
@@ -81,11 +84,23 @@ pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFail
     }
 }
 
+/// Keeps the keys in this process out of core dumps, and its memory from other processes of the
+/// user. Programs that it starts get no core dumps either.
+pub(crate) fn hide_memory() {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let outcome = setrlimit(Resource::Core, none)
+        .and_then(|()| set_dumpable_behavior(DumpableBehavior::NotDumpable));
+    if let Err(error) = outcome {
+        warn(format!("a core dump of this process would hold keys: {error}"));
+    }
+}
+
 /// Opens the key folder, with its passphrase if it has one.
 ///
 /// # Errors
 /// The refusal of the key folder.
 pub fn open(keys: &KeysArgs) -> Result<KeyFolder, CliFailure> {
+    hide_memory();
     let root = root(keys);
     let passphrase = if KeyFolder::is_protected(&root)? {
         Passphrase::ask(keys.passphrase_file.as_deref())?
@@ -218,4 +233,18 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliFailure> {
 pub(crate) fn machine_name() -> String {
     let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("member").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{dumpable_behavior, getrlimit};
+
+    use super::*;
+
+    #[test]
+    fn a_process_with_keys_leaves_no_core_dump() {
+        hide_memory();
+        assert_eq!(getrlimit(Resource::Core).current, Some(0));
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
 }

@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 use crate::card::PendingCard;
 use crate::certificate::MemberCertificate;
 use crate::charter::GroupCharter;
-use crate::crypto::{AuthoritySigner, wrap};
+use crate::crypto::{AuthoritySigner, PairwiseKey, wrap};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
 use crate::marks::RemovalMarks;
 use crate::now_ms;
@@ -56,7 +56,7 @@ pub(crate) fn make(
     card: &IdentityCard,
     certificate: &MemberCertificate,
     past: PastSecrets,
-) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
+) -> Result<(Vec<u8>, PairwiseKey), Error> {
     let mut inner = Zeroizing::new(Vec::with_capacity(state.capacity() + (1 << 14)));
     inner.extend_from_slice(&card.hash());
     put_part(&mut inner, &state.charter.to_bytes());

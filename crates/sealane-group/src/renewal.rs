@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::card::{IdentityCard, PendingCard};
 use crate::charter::GroupCharter;
-use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box, wrap};
+use crate::crypto::{AuthoritySigner, NONCE_BYTES, PairwiseKey, open_box, random, seal_box, wrap};
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::{AUTHORITY_SIGNATURE_BYTES, MAX_HEAL_CARDS};
 use crate::order::{SecretWraps, WrapId};
@@ -45,7 +45,7 @@ struct RenewalFreshSecret<'a> {
 pub(crate) struct ByCard {
     pub(crate) secret: EpochSecret,
     /// The new pairwise key.
-    pub(crate) key: Zeroizing<[u8; 32]>,
+    pub(crate) key: PairwiseKey,
 }
 
 /// The content of a renewal for a member.
@@ -53,7 +53,7 @@ pub(crate) struct OpenedRenewal {
     pub(crate) secret: EpochSecret,
     pub(crate) roster: GroupRoster,
     /// The new pairwise key, if this member brought a fresh card.
-    pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
+    pub(crate) wrap_key: Option<PairwiseKey>,
 }
 
 /// The content of a renewal that is to be made.

@@ -6,6 +6,7 @@ use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
 use crate::charter::GroupCharter;
+use crate::crypto::PairwiseKey;
 use crate::limits::{MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_ROSTER_MEMBERS};
 use crate::marks::{MARK_BYTES, RemovalMarks};
 use crate::roster::{group_tag, peer_tag};
@@ -18,7 +19,7 @@ const EPOCH_BYTES: usize = 8 + 32;
 const WRAP_KEY_BYTES: usize = 2 + 32;
 
 /// A pairwise key, by the member's slot.
-pub(crate) type WrapKeys = Vec<(Slot, Zeroizing<[u8; 32]>)>;
+pub(crate) type WrapKeys = Vec<(Slot, PairwiseKey)>;
 
 /// A group, as one of its members knows it.
 #[derive(Clone)]
@@ -30,7 +31,7 @@ pub(crate) struct GroupState {
     /// Whether it was copied or restored: an authority may not go on from it.
     pub(crate) is_copied: bool,
     /// Agreed with the authority when this member joined; unused by the authority itself.
-    pub(crate) wrap_key: Zeroizing<[u8; 32]>,
+    pub(crate) wrap_key: PairwiseKey,
     /// Before it nothing is taken live: somebody was removed then.
     pub(crate) live_from: Epoch,
     pub(crate) roster: GroupRoster,
@@ -183,7 +184,7 @@ impl GroupState {
         if flags & !(REMOVED | COPIED) != 0 {
             return Err(reader.malformed());
         }
-        let wrap_key = Zeroizing::new(reader.array()?);
+        let wrap_key = read_pairwise(&mut reader)?;
         let live_from = Epoch(reader.u64()?);
         let roster = GroupRoster::read(&mut reader)?;
         let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
@@ -191,7 +192,7 @@ impl GroupState {
         let mut wraps = Vec::with_capacity(count);
         for _ in 0..count {
             let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
-            wraps.push((slot, Zeroizing::new(reader.array()?)));
+            wraps.push((slot, read_pairwise(&mut reader)?));
         }
         let count = reader.count(MAX_CERTIFICATES_WAITING, 4)?;
         let mut certificates = Vec::with_capacity(count);
@@ -229,6 +230,14 @@ impl GroupState {
             spent,
         })
     }
+}
+
+/// Reads a key straight into its box.
+fn read_pairwise(reader: &mut GroupFieldReader<'_>) -> Result<PairwiseKey, Error> {
+    let mut key = PairwiseKey::default();
+    let bytes = reader.bytes(key.len())?;
+    key.copy_from_slice(bytes);
+    Ok(key)
 }
 
 /// Appends epochs and secrets behind their count.

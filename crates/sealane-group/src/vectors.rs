@@ -133,8 +133,8 @@ fn roster() -> GroupRoster {
     GroupRoster::new(entries).unwrap()
 }
 
-fn pairwise(of: &[(u16, u8)]) -> Vec<(sealane_seal::Slot, Zeroizing<[u8; 32]>)> {
-    of.iter().map(|(number, key)| (slot(*number), Zeroizing::new([*key; 32]))).collect()
+fn pairwise(of: &[(u16, u8)]) -> crate::state::WrapKeys {
+    of.iter().map(|(number, key)| (slot(*number), Box::new(Zeroizing::new([*key; 32])))).collect()
 }
 
 /// The authority's state, in which the removed one still has its key.
@@ -147,7 +147,7 @@ fn state() -> GroupState {
         slot: slot(0),
         is_removed: false,
         is_copied: false,
-        wrap_key: Zeroizing::new([0; 32]),
+        wrap_key: Default::default(),
         live_from: Epoch(0),
         roster: roster(),
         epochs,

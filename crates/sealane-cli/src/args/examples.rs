@@ -53,7 +53,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "sealane request lamps/3 '{\"state\": \"on\"}' --timeout 30s",
     "sealane reply 'lamps/*' '{\"state\": \"on\"}' --consumer lamp",
     "sealane reply lamps/3 --command ./switch.sh -n 1",
-    "sealane request lamps/4 on --group fleet --type command",
+    "sealane request lamps/4 on --group fleet --type chat",
     "sealane reply 'lamps/*' done --group fleet --consumer lamp",
     "sealane stream ls",
     "sealane stream ls 'fleet/**' --json",

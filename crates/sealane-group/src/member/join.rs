@@ -41,7 +41,7 @@ impl GroupMember {
             slot,
             is_removed: false,
             is_copied: false,
-            wrap_key: Zeroizing::new(random()?),
+            wrap_key: Box::new(Zeroizing::new(random()?)),
             live_from: Epoch(0),
             roster,
             epochs: Epochs::new(charter.id(), history, Epoch(0), secret),

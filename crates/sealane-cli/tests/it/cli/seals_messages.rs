@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use sealane_testing::{files_below, holds};
+use sealane_testing::{TestProcess, files_below, holds, until_told};
 
 use super::fleet::{fails, first_line_of_errors, fleet, keys, lines, output, run, said};
 use crate::cli::{feed, json, text};
@@ -62,6 +62,24 @@ fn what_cannot_be_sealed_so_is_refused_by_name_and_hint() {
     let refused = command.output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("SL-POLICY-05"));
+}
+
+#[test]
+fn a_process_with_keys_leaves_no_core_dump() {
+    let node = fleet(&["car"]);
+    let core = |args: &[&str]| {
+        let mut sub = node.command(args);
+        sub.env("SEALANE_KEYS", keys(&node, "car"));
+        let running = TestProcess::start(&mut sub);
+        let limit = || {
+            let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.child.id()));
+            let limits = limits.unwrap();
+            let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+            line.split_whitespace().nth(5).unwrap().to_owned()
+        };
+        until_told(limit, |limit| limit.as_str() == "0")
+    };
+    assert_eq!(core(&["sub", "s", "--group", "fleet"]), "0");
 }
 
 #[test]
@@ -159,7 +177,7 @@ fn a_pattern_of_the_configuration_requires_its_group() {
 #[test]
 fn a_request_and_its_answer_are_sealed() {
     let node = fleet(&["car"]);
-    let sealed = ["--group", "fleet", "--type", "command"];
+    let sealed = ["--group", "fleet", "--type", "chat"];
     let reply = ["reply", "lamps/3", "{\"state\": \"dark secret\"}", "-n", "1", "--consumer", "l"];
     let mut replying = node.command(&[&reply[..], &sealed].concat());
     let mut replying = replying.env("SEALANE_KEYS", keys(&node, "car")).spawn().unwrap();
