@@ -12,6 +12,7 @@ use sealane_group::{
     KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
 };
 use sealane_link::RelayCard;
+use sealane_message::time::whole_ms;
 use sealane_seal::{Epoch, Slot};
 
 use crate::args::group::{GroupArgs, GroupVerb};
@@ -31,7 +32,7 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
     let folder = open(&args.keys)?;
     let way = |file| OrderDelivery { file, is_published: args.server.is_some() };
     match &args.verb {
-        GroupVerb::New { name, history, pair, suite, heartbeat_age, strict } => {
+        GroupVerb::New { name, history, forget_after, pair, suite, heartbeat_age, strict } => {
             let age_s = heartbeat_age.map_or(0, |age| age.as_secs().max(1));
             let options = NewGroup {
                 suite: (*suite).into(),
@@ -40,17 +41,21 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
                 heartbeat_age_s: u32::try_from(age_s).unwrap_or(u32::MAX),
                 is_strict: *strict,
             };
-            show(&folder.new_group(name, options)?, terminal)
+            let mut made = folder.new_group(name, options)?;
+            set_forget_after(&mut made, *forget_after)?;
+            show(&made, terminal)
         }
         GroupVerb::Invite { .. } => invite(&folder, &args.verb, terminal),
-        GroupVerb::Join { file, authority, name } => {
+        GroupVerb::Join { file, authority, name, forget_after } => {
             let invitation = read_document(GroupDocument::Invitation, file)?;
             let is_asked = terminal.asks() && file != Path::new("-");
             let authority = match authority {
                 None if is_asked => Some(compare_inviter(&folder, &invitation)?),
                 named => *named,
             };
-            join(&folder, &invitation, authority, name.as_deref(), terminal)
+            let mut joined = join(&folder, &invitation, authority, name.as_deref(), terminal)?;
+            set_forget_after(&mut joined, *forget_after)?;
+            show(&joined, terminal)
         }
         GroupVerb::Compare { group, fingerprint, card } => {
             compare(folder.group(group)?, *fingerprint, card.as_deref(), terminal)
@@ -93,6 +98,14 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
         GroupVerb::Show { group } => show(&folder.group(group)?, terminal),
         GroupVerb::Leave { group, yes } => leave(&folder, group, *yes, terminal),
     }
+}
+
+fn set_forget_after(
+    member: &mut GroupMember,
+    forget_after: Option<Duration>,
+) -> Result<(), CliFailure> {
+    let Some(forget_after) = forget_after else { return Ok(()) };
+    Ok(member.set_forget_after(whole_ms(forget_after))?)
 }
 
 /// How orders get to the members.

@@ -36,6 +36,8 @@ pub enum GroupDocument {
     LeavingFile,
     /// The members whose fingerprints people have compared, in the key folder.
     ComparedFile,
+    /// How far the consumers of a forward-secret group have come, in the key folder.
+    ErasureFile,
 }
 
 impl GroupDocument {
@@ -66,6 +68,7 @@ impl GroupDocument {
             GroupDocument::SessionsFile => b"SLSS",
             GroupDocument::LeavingFile => b"SLLV",
             GroupDocument::ComparedFile => b"SLCM",
+            GroupDocument::ErasureFile => b"SLER",
         }
     }
 }
@@ -89,6 +92,7 @@ impl fmt::Display for GroupDocument {
             GroupDocument::SessionsFile => "file of live sessions",
             GroupDocument::LeavingFile => "file of announced removals",
             GroupDocument::ComparedFile => "file of compared members",
+            GroupDocument::ErasureFile => "file of consumers",
         })
     }
 }

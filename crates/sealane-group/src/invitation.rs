@@ -1,4 +1,4 @@
-use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, Slot};
+use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
 use crate::card::PendingCard;
@@ -69,10 +69,11 @@ pub(crate) fn make(
     state.marks.put(&mut inner);
     state.roster.put(&mut inner);
     let newest = state.epochs.newest();
+    let is_kept = state.charter.history == History::Kept;
     let handed: Vec<(Epoch, &EpochSecret)> = state
         .epochs
         .held()
-        .filter(|(epoch, _)| *epoch == newest || past == PastSecrets::All)
+        .filter(|(epoch, _)| *epoch == newest || (is_kept && past == PastSecrets::All))
         .collect();
     put_epochs(&mut inner, &handed);
     signer.append(LABEL, &mut inner)?;

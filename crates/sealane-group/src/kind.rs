@@ -6,8 +6,8 @@ use sealane_seal::{Binding, Epoch, Epochs, Group, History, Slot, Term};
 #[cfg(feature = "test-kind")]
 use crate::AgreedMember;
 use crate::{
-    AnnouncedRemoval, ControlCursor, EpochSource, Error, GroupChange, GroupMember, GroupNotice,
-    GroupSender, RemovalMark,
+    AnnouncedRemoval, ConsumerId, ControlCursor, EpochSource, Error, GroupChange, GroupMember,
+    GroupNotice, GroupSender, RemovalMark,
 };
 
 /// This process in a group, whatever decides who is in it.
@@ -189,6 +189,24 @@ impl GroupMembership {
     /// As there.
     pub fn mark_here(&mut self, marks: &[RemovalMark]) -> Result<(), Error> {
         provisioned!(self, member => member.mark_here(marks); Ok(()))
+    }
+
+    /// See [`GroupMember::consumer_at`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn consumer_at(&mut self, consumer: ConsumerId, epoch: Option<Epoch>) -> Result<(), Error> {
+        provisioned!(self, member => member.consumer_at(consumer, epoch); Ok(()))
+    }
+
+    /// See [`GroupMember::forget_aged`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn forget_aged(&mut self) -> Result<(), Error> {
+        provisioned!(self, member => member.forget_aged(); Ok(()))
     }
 
     /// See [`GroupMember::shown_by`].

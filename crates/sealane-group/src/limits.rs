@@ -34,6 +34,13 @@ sealane_message::limits! {
     MAX_FOLDER_KDF_PASSES: u32 = 16, "passes";
     /// Lanes of that memory. A file that asks for more is refused.
     MAX_FOLDER_KDF_LANES: u32 = 16, "lanes";
+    /// How long after its end the secret of an epoch of a forward-secret group is erased at the
+    /// latest, unless the folder says otherwise.
+    FORGET_AFTER_MS: u64 = 30 * 24 * 3_600_000, "milliseconds";
+    /// Consumers that read with one key folder. A further one is refused.
+    MAX_CONSUMERS_REGISTERED: usize = 1 << 10, "consumers";
+    /// How much time passes before a folder writes down again how old its ended epochs are.
+    MIN_LEDGER_STEP_MS: u64 = 3_600_000, "milliseconds";
     /// Certificates that came before the admission of their members. The oldest leaves.
     MAX_CERTIFICATES_WAITING: usize = 16, "certificates";
 }

@@ -3,6 +3,7 @@
 mod beater;
 mod control;
 mod keys;
+mod passage;
 mod reading;
 mod seen;
 mod sent;
@@ -34,6 +35,7 @@ pub use beater::GroupBeater;
 use control::ControlStreamReader;
 pub use control::{ControlPage, ControlPlace, ControlReader};
 use keys::{GroupKeyring, SealedNow};
+pub(crate) use passage::ConsumerPassage;
 pub(crate) use reading::SubscriptionOpener;
 pub(crate) use sent::SentEnvelopes;
 use sent::{GroupStreamSet, SentMessages};

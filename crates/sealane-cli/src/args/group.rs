@@ -35,6 +35,10 @@ pub enum GroupVerb {
         /// The fate of a key whose messages were read
         #[arg(long, value_name = "HISTORY", default_value = "kept")]
         history: GroupHistoryArg,
+        /// With forward-secret history: erase a secret so long after its epoch's end at the latest
+        /// [default: 30d]
+        #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
+        forget_after: Option<std::time::Duration>,
         /// A group of two, for messages of class P
         #[arg(long)]
         pair: bool,
@@ -80,6 +84,10 @@ pub enum GroupVerb {
         /// The name of the group in this folder [default: the name that its authority chose]
         #[arg(long = "as", value_name = "NAME")]
         name: Option<String>,
+        /// In a forward-secret group: erase a secret here so long after its epoch's end at the
+        /// latest [default: 30d]
+        #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
+        forget_after: Option<std::time::Duration>,
     },
     /// Keep that the authority's fingerprint, or a member's, was compared over another way
     Compare {
@@ -233,7 +241,8 @@ pub enum GroupVerb {
 pub enum GroupHistoryArg {
     /// They are kept: history can be read
     Kept,
-    /// They are erased: a thief of the device reads no earlier epoch
+    /// They are erased once all consumers of the key folder have read them: a thief of the device
+    /// reads no earlier epoch
     ForwardSecret,
 }
 

@@ -7,7 +7,6 @@ use sealane_group::{
     EpochSource, Fingerprint, GroupDocument, GroupMember, IdentityCard, KeyFolder, RosterEntry,
 };
 
-use super::show::show;
 use super::write_file;
 use crate::args::group::GroupVerb;
 use crate::key::{hand_on, read_document, say};
@@ -154,8 +153,8 @@ pub(super) fn join(
     invitation: &[u8],
     authority: Option<Fingerprint>,
     name: Option<&str>,
-    terminal: &mut Terminal,
-) -> Result<(), CliFailure> {
+    terminal: &Terminal,
+) -> Result<GroupMember, CliFailure> {
     let member = folder.join(invitation, authority, name)?;
     if authority.is_none() {
         let found = member.authority();
@@ -168,7 +167,7 @@ pub(super) fn join(
             ),
         );
     }
-    show(&member, terminal)
+    Ok(member)
 }
 
 #[cfg(test)]

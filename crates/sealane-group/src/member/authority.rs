@@ -8,6 +8,7 @@ use super::apply;
 use super::control_topic;
 use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::crypto::random;
+use crate::erasure::ErasureCause;
 use crate::folder::KeyFolderLock;
 use crate::invitation::{self, PastSecrets};
 use crate::limits::{MAX_HEAL_CARDS, MAX_ORDER_MARKS};
@@ -403,11 +404,14 @@ impl GroupMember {
     fn publish(
         &mut self,
         lock: &KeyFolderLock,
-        (state, notices): (GroupState, Vec<GroupNotice>),
+        (mut state, notices): (GroupState, Vec<GroupNotice>),
     ) -> Result<Vec<GroupNotice>, Error> {
         let first = state.orders - notices.len() as u64;
         for (number, notice) in (first..).zip(&notices) {
             self.keys.save_notice(lock, &self.name, number, notice)?;
+        }
+        if state.epochs.newest() > self.state.epochs.newest() {
+            self.keys.erase_past(lock, &self.name, &mut state, ErasureCause::Progress)?;
         }
         self.keys.save(lock, &self.name, &state)?;
         self.state = state;

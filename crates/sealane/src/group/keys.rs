@@ -6,7 +6,8 @@ use sealane_frame::{
     FrameBuf, FrameCompression, FrameKind, FrameView, GroupTag, HEADER_BYTES, open_stored,
 };
 use sealane_group::{
-    EpochSource, GroupChange, GroupMember, GroupMembership, GroupNotice, GroupSender, RemovalMark,
+    ConsumerId, EpochSource, GroupChange, GroupMember, GroupMembership, GroupNotice, GroupSender,
+    RemovalMark,
 };
 use sealane_message::{DataType, Topic};
 use sealane_protocol::SealedEnvelope;
@@ -133,6 +134,23 @@ impl GroupKeyring {
 
     pub(super) fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {
         self.member.passed(epoch)?;
+        Ok(self.member.refresh(&mut self.opener)?)
+    }
+
+    /// Registers a consumer of the folder, or moves it on.
+    pub(super) fn consumer_at(
+        &mut self,
+        id: ConsumerId,
+        epoch: Option<Epoch>,
+    ) -> Result<(), Error> {
+        self.member.consumer_at(id, epoch)?;
+        Ok(self.member.refresh(&mut self.opener)?)
+    }
+
+    /// Erases what has been kept for too long, here and in memory. Another process of the folder
+    /// may have erased more.
+    pub(super) fn forget_aged(&mut self) -> Result<(), Error> {
+        self.member.forget_aged()?;
         Ok(self.member.refresh(&mut self.opener)?)
     }
 

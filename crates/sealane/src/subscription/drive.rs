@@ -12,7 +12,7 @@ use super::cursors::SubscriptionCursors;
 use super::shared::{RejectedDelivery, SubscriptionShared};
 use crate::backoff::RetryBackoff;
 use crate::error::DeliveryRejection;
-use crate::group::SubscriptionOpener;
+use crate::group::{ConsumerPassage, SubscriptionOpener};
 use crate::limits::{EPOCH_RETRY_MS, MAX_CLOSE_WAIT_MS, MAX_SUBSCRIBE_ANSWER_MS};
 use crate::socket::{SocketFailure, SocketReader, SocketWriter, connect};
 use crate::subscribe::{StartPosition, SubscribeBuilder};
@@ -33,6 +33,8 @@ pub(super) struct SubscriptionDriver {
     reading: Option<SubscriptionOpener>,
     /// Deliveries of streams that were not asked for.
     unasked: u64,
+    /// A consumer's, by whose keys secrets are erased.
+    passage: Option<ConsumerPassage>,
 }
 
 impl SubscriptionDriver {
@@ -49,12 +51,17 @@ impl SubscriptionDriver {
             .group
             .clone()
             .map(|group| SubscriptionOpener::new(group, !subscribe.is_reader()));
-        let (delivered, unasked) = (false, 0);
-        Self { subscribe, pattern, shared, events, cursors, delivered, reading, unasked }
+        let (delivered, unasked, passage) = (false, 0, None);
+        Self { subscribe, pattern, shared, events, cursors, delivered, reading, unasked, passage }
     }
 
     /// Makes the first connection.
     pub(super) async fn connect(&mut self) -> Result<(SocketReader, SocketWriter), Error> {
+        // From here on no secret is erased that it needs.
+        if let Some(group) = self.subscribe.group.as_ref().filter(|_| !self.subscribe.is_reader()) {
+            let name = self.subscribe.consumer.as_deref().unwrap_or_default();
+            self.passage = ConsumerPassage::begin(group, &self.pattern, name)?;
+        }
         self.join().await.map_err(|ended| match ended {
             SocketFailure::Lost(cause) => {
                 let address = self.subscribe.client.address();
@@ -100,6 +107,9 @@ impl SubscriptionDriver {
                 () = sleep(backoff.wait()) => {}
                 () = self.closing() => {}
             }
+        }
+        if let Some(passage) = &mut self.passage {
+            passage.look().await;
         }
         self.shared.end(None);
     }
@@ -185,6 +195,10 @@ impl SubscriptionDriver {
             self.shared.received(bytes);
             if let Err(error) = self.take(frame).await {
                 return SocketFailure::Failed(error);
+            }
+            // Heartbeats come while nothing else does.
+            if let Some(passage) = &mut self.passage {
+                passage.go_on().await;
             }
         }
     }
