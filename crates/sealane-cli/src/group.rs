@@ -15,7 +15,7 @@ use sealane_link::RelayCard;
 use sealane_message::time::whole_ms;
 use sealane_seal::{Epoch, Slot};
 
-use crate::args::group::{GroupArgs, GroupVerb};
+use crate::args::group::{GroupArgs, GroupHistoryArg, GroupVerb};
 use crate::config::SettingsFile;
 use crate::key::{hand_on, open, read_document, redirected, say};
 use crate::terminal::{confirm, map};
@@ -33,6 +33,10 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
     let way = |file| OrderDelivery { file, is_published: args.server.is_some() };
     match &args.verb {
         GroupVerb::New { name, history, forget_after, pair, suite, heartbeat_age, strict } => {
+            if forget_after.is_some() && matches!(history, GroupHistoryArg::Kept) {
+                let goes = "--forget-after goes with --history forward-secret";
+                return Err(CliFailure::Usage(goes));
+            }
             let age_s = heartbeat_age.map_or(0, |age| age.as_secs().max(1));
             let options = NewGroup {
                 suite: (*suite).into(),
