@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{fmt, fs, io};
 
 use sealane::{Client, Codec, Level};
-use sealane_message::InputError;
+use sealane_message::{InputError, Pattern};
 use zeroize::Zeroizing;
 
 use crate::args::{ConfigArgs, ConfigVerb};
@@ -287,12 +287,12 @@ impl SettingsFile {
     /// [`CliFailure::Setting`].
     pub(crate) fn check_group(&self, asked: &str, group: Option<&str>) -> Result<(), CliFailure> {
         // What is no pattern is refused where it is used.
-        let Ok(asked) = asked.parse() else { return Ok(()) };
+        let Ok(asked) = asked.parse::<Pattern>() else { return Ok(()) };
         for (groups, origin) in self.required() {
             let Some(RequiredGroup { pattern, group: required }) = groups.of(&asked) else {
                 continue;
             };
-            if group != Some(required) {
+            if group != Some(required.as_str()) {
                 let said = group.unwrap_or("none");
                 let cause = format!("it requires --group {required}, and the verb names {said}");
                 let (origin, value) = (origin.to_string(), pattern.as_str().to_owned());

@@ -1,6 +1,6 @@
 //! Patterns of streams whose messages are of a group alone, as the configuration says.
 
-use sealane_message::{InputError, Pattern};
+use sealane_message::{InputError, Pattern, TopicError};
 
 /// The groups that streams require.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl RequiredGroups {
     }
 
     fn add(&mut self, pattern: &str, group: &str) -> Result<(), InputError> {
-        let read: Pattern = pattern.parse().map_err(|error| format!("`{pattern}`: {error}"))?;
+        let read: Pattern = pattern.parse().map_err(|error: TopicError| format!("`{pattern}`: {error}"))?;
         if group.is_empty() {
             return Err(format!("`{pattern}` requires no group").into());
         }
