@@ -20,7 +20,9 @@ use crate::removal::RemovalNotice;
 use crate::sender::SenderCounters;
 use crate::state::GroupState;
 use crate::wire::{GroupFieldReader, put_name};
-use crate::{Error, GroupDocument, GroupMember, GroupNotice, Identity, IdentityCard, NewGroup};
+use crate::{
+    Error, Fingerprint, GroupDocument, GroupMember, GroupNotice, Identity, IdentityCard, NewGroup,
+};
 use files::{FileWriteMode, FolderKey};
 
 /// The part that the folder's handles share.
@@ -190,7 +192,7 @@ impl KeyFolder {
     pub fn join(
         &self,
         invitation: &[u8],
-        authority: Option<crate::Fingerprint>,
+        authority: Option<Fingerprint>,
         name: Option<&str>,
     ) -> Result<GroupMember, Error> {
         GroupMember::join(&self.keys, invitation, authority, name)

@@ -431,7 +431,7 @@ fn the_renewal_opens() {
     let card = IdentityCard::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
     let waiting = PendingCard { nonce: card.nonce, seed: Zeroizing::new(array(&fresh["once"])) };
     let by_card = found.by_card(&waiting).unwrap();
-    assert_eq!((*by_card.secret.expose(), *by_card.key), (secret, array(&fresh["key"])));
+    assert_eq!((*by_card.secret.expose(), **by_card.key), (secret, array(&fresh["key"])));
     for (slot, key) in listed(&about["members"]) {
         assert_eq!(*found.by_key(slot, &key).unwrap().expose(), secret);
     }
