@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sealane_group::{ConsumerId, EpochSource};
+use sealane_group::ConsumerId;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::StreamState;
 use sealane_seal::{Epoch, History};

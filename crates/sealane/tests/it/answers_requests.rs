@@ -81,7 +81,7 @@ async fn a_sealed_request_takes_no_answer_that_the_group_has_not_sealed() {
         assert!(answering.reply(&request, DataType::CHAT, &numbered(2)).await.unwrap());
     };
     let (answer, ()) = tokio::join!(asked, served);
-    assert_eq!((number(&answer), answer.seal.unwrap().sender.as_str()), (2, "car"));
+    assert_eq!((number(&answer), answer.seal.unwrap().sender), (2, "car".to_owned()));
 
     // A hub, or a client that reaches it, that answers in clear before the member does.
     let wait = Duration::from_millis(500);
