@@ -281,12 +281,12 @@ impl SettingsFile {
     }
 
     /// Checks that a verb names the group that the streams of a topic or pattern require, by the
-    /// file or by the context. What was meant for a group is sent in clear by no mistake.
+    /// file or by the context. So no mistake sends in clear a message that is meant for a group.
     ///
     /// # Errors
     /// [`CliFailure::Setting`].
     pub(crate) fn check_group(&self, asked: &str, group: Option<&str>) -> Result<(), CliFailure> {
-        // What is no pattern is refused where it is used.
+        // A text that is no pattern is refused where it is used.
         let Ok(asked) = asked.parse::<Pattern>() else { return Ok(()) };
         for (groups, origin) in self.required() {
             let Some(RequiredGroup { pattern, group: required }) = groups.of(&asked) else {

@@ -8,18 +8,18 @@ pub struct RequiredGroups(Vec<RequiredGroup>);
 
 /// The group that the streams of a pattern require.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequiredGroup {
+pub(crate) struct RequiredGroup {
     /// The streams.
-    pub pattern: Pattern,
+    pub(crate) pattern: Pattern,
     /// The name of the group in the key folder.
-    pub group: String,
+    pub(crate) group: String,
 }
 
 impl RequiredGroups {
     /// The table of a file: groups by pattern.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the table.
     pub(crate) fn read(table: toml::Value) -> Result<RequiredGroups, InputError> {
         let toml::Value::Table(table) = table else { return Err("`groups` is no table".into()) };
         let mut all = RequiredGroups::default();
@@ -35,7 +35,7 @@ impl RequiredGroups {
     /// One that stands on a command line: `PATTERN=GROUP`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the text.
     pub(crate) fn add_written(&mut self, text: &str) -> Result<(), InputError> {
         let named = text.rsplit_once('=').ok_or("a required group is PATTERN=GROUP")?;
         self.add(named.0, named.1)

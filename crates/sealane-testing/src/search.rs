@@ -74,7 +74,7 @@ pub fn copies_in_memory(turned: &[u8]) -> usize {
         let (from, to) = range.expect("a range of addresses");
         let [mut at, to] = [from, to].map(|text| u64::from_str_radix(text, 16).expect("hex"));
         while at < to {
-            // What is read lies there, too, and is no copy of its own.
+            // The part that was read lies there, too, and is no copy of its own.
             if own.contains(&at) {
                 at = own.end;
                 continue;

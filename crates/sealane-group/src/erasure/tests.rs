@@ -78,7 +78,7 @@ fn an_epoch_is_erased_a_while_after_its_end_however_slow_a_consumer_is() {
     let mut member = member(&folder);
     begin(&mut member, 1, 5 * DAY_MS, 2);
     assert_eq!(look(&mut member, 1, 34 * DAY_MS), [0, 1, 2]);
-    // The machine is started anew. What was counted stays, and what it was off is not counted.
+    // The machine is started anew. The count stays, and the time for which it was off is left out.
     assert_eq!(look(&mut member, 2, 23 * HOUR_MS), [0, 1, 2]);
     assert_eq!(look(&mut member, 2, 25 * HOUR_MS), [2]);
 }

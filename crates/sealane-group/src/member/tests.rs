@@ -278,7 +278,7 @@ fn a_member_at_rest_has_its_pairwise_key_in_memory_once() {
     // Made without a copy of the key on the stack.
     let turned: Vec<u8> = fleet.members[0].state.wrap_key.iter().map(|byte| !byte).collect();
     fleet.members.clear();
-    // What libraries left behind at the join is theirs.
+    // Libraries left copies behind at the join.
     let before = copies_in_memory(&turned);
     let member = GroupMember::open(&keys, &name).unwrap();
     let boxed = Box::new(member);

@@ -42,7 +42,7 @@ fn a_thief_opens_no_epoch_that_a_consumer_has_read() {
         rotate(&node);
         publish(&node, body);
     }
-    // What the consumer has not read yet is held for it, and nothing is lost.
+    // The folder holds what the consumer has not read yet, and nothing is lost.
     let read = consume("5");
     assert_eq!(read, ["1", "2", "3", "4", "5"].map(|body| format!("{{\"data\":{body}}}")));
     assert_eq!(held(&node, "car"), [5]);
