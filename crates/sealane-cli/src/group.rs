@@ -1,24 +1,27 @@
 //! `sealane group`.
 
+mod invite;
 mod show;
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::{GroupBeater, Retry, Value};
 use sealane_group::{
-    BeaterView, EpochSource, Fingerprint, GroupChange, GroupDocument, GroupMember, GroupNotice,
-    IdentityCard, KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
+    BeaterView, EpochSource, GroupChange, GroupDocument, GroupMember, GroupNotice, IdentityCard,
+    KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
 };
 use sealane_link::RelayCard;
+use sealane_message::time::whole_ms;
 use sealane_seal::{Epoch, Slot};
 
-use crate::args::group::{GroupArgs, GroupVerb};
+use crate::args::group::{GroupArgs, GroupHistoryArg, GroupVerb};
 use crate::config::SettingsFile;
 use crate::key::{hand_on, open, read_document, redirected, say};
+use crate::terminal::{confirm, map};
 use crate::times::count;
 use crate::{CliFailure, Terminal};
+use invite::{compare, compare_inviter, invite, join};
 use show::{list, show};
 
 /// Makes, joins, changes and shows groups.
@@ -29,7 +32,11 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
     let folder = open(&args.keys)?;
     let way = |file| OrderDelivery { file, is_published: args.server.is_some() };
     match &args.verb {
-        GroupVerb::New { name, history, pair, suite, heartbeat_age, strict } => {
+        GroupVerb::New { name, history, forget_after, pair, suite, heartbeat_age, strict } => {
+            if forget_after.is_some() && matches!(history, GroupHistoryArg::Kept) {
+                let goes = "--forget-after goes with --history forward-secret";
+                return Err(CliFailure::Usage(goes));
+            }
             let age_s = heartbeat_age.map_or(0, |age| age.as_secs().max(1));
             let options = NewGroup {
                 suite: (*suite).into(),
@@ -38,12 +45,24 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
                 heartbeat_age_s: u32::try_from(age_s).unwrap_or(u32::MAX),
                 is_strict: *strict,
             };
-            show(&folder.new_group(name, options)?, terminal)
+            let mut made = folder.new_group(name, options)?;
+            set_forget_after(&mut made, *forget_after)?;
+            show(&made, terminal)
         }
         GroupVerb::Invite { .. } => invite(&folder, &args.verb, terminal),
-        GroupVerb::Join { file, authority, name } => {
+        GroupVerb::Join { file, authority, name, forget_after } => {
             let invitation = read_document(GroupDocument::Invitation, file)?;
-            join(&folder, &invitation, *authority, name.as_deref(), terminal)
+            let is_asked = terminal.asks() && file != Path::new("-");
+            let authority = match authority {
+                None if is_asked => Some(compare_inviter(&folder, &invitation)?),
+                named => *named,
+            };
+            let mut joined = join(&folder, &invitation, authority, name.as_deref(), terminal)?;
+            set_forget_after(&mut joined, *forget_after)?;
+            show(&joined, terminal)
+        }
+        GroupVerb::Compare { group, fingerprint, card } => {
+            compare(folder.group(group)?, *fingerprint, card.as_deref(), terminal)
         }
         GroupVerb::Beater { group, card, orders, .. } => {
             beater(folder.group(group)?, card.as_deref(), way(orders.as_deref()), terminal)
@@ -51,11 +70,9 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
         GroupVerb::Heal { group, cards, drop_silent, orders } => {
             heal(folder.group(group)?, cards, *drop_silent, way(orders.as_deref()), terminal)
         }
-        GroupVerb::Revoke { group, members, orders } => {
-            let mut member = folder.group(group)?;
-            let slots = slots(&member, members)?;
-            let notices = member.revoke(&slots)?;
-            told(&member, &notices, way(orders.as_deref()), terminal)
+        GroupVerb::Revoke { group, members, slot, yes, orders } => {
+            let leavers = Leavers { names: members, slots: slot, is_confirmed: *yes };
+            revoke(folder.group(group)?, &leavers, way(orders.as_deref()), terminal)
         }
         GroupVerb::Rotate { group, advance, orders } => {
             let mut member = folder.group(group)?;
@@ -94,6 +111,14 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
         GroupVerb::Show { group } => show(&folder.group(group)?, terminal),
         GroupVerb::Leave { group, yes } => leave(&folder, group, *yes, terminal),
     }
+}
+
+fn set_forget_after(
+    member: &mut GroupMember,
+    forget_after: Option<Duration>,
+) -> Result<(), CliFailure> {
+    let Some(forget_after) = forget_after else { return Ok(()) };
+    Ok(member.set_forget_after(whole_ms(forget_after))?)
 }
 
 /// How orders get to the members.
@@ -308,44 +333,6 @@ fn beater(
     Ok(())
 }
 
-fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    let GroupVerb::Invite { group, card, history, text, orders } = verb else { return Ok(()) };
-    let mut member = folder.group(group)?;
-    let card = IdentityCard::from_bytes(&read_document(GroupDocument::Card, card)?)?;
-    let invited = member.invite(&card, (*history).into())?;
-    write_file(orders.as_deref(), &invited.notices)?;
-    hand_on(GroupDocument::Invitation, &invited.invitation, *text, terminal)?;
-    let (name, slot) = (card.name(), invited.slot.number());
-    let mut message = format!("{name} has slot {slot}.");
-    if let Some(old) = invited.replaces {
-        message.push_str(&format!(" Slot {} is retired.", old.number()));
-    }
-    message.push_str(&format!(
-        "\nTheir fingerprint, which they see with `sealane key show`: {}",
-        card.public().fingerprint()
-    ));
-    message.push_str(&format!(
-        "\nThe authority's fingerprint, for their --authority: {}",
-        member.authority()
-    ));
-    say(terminal, &message);
-    Ok(())
-}
-
-fn join(
-    folder: &KeyFolder,
-    invitation: &[u8],
-    authority: Option<Fingerprint>,
-    name: Option<&str>,
-    terminal: &mut Terminal,
-) -> Result<(), CliFailure> {
-    let member = folder.join(invitation, authority, name)?;
-    if authority.is_none() {
-        say(terminal, "Compare the authority's fingerprint over another way before you trust it.");
-    }
-    show(&member, terminal)
-}
-
 fn heal(
     mut member: GroupMember,
     cards: &[PathBuf],
@@ -389,12 +376,54 @@ fn relay_card(member: &GroupMember, terminal: &mut Terminal) -> Result<(), CliFa
     terminal.write(card.to_text().as_bytes())
 }
 
-fn slots(member: &GroupMember, members: &[String]) -> Result<Vec<Slot>, CliFailure> {
-    let find = |text: &String| {
-        let found = member.roster().find(text).map(RosterEntry::slot);
-        found.ok_or_else(|| sealane_group::Error::UnknownMember(text.clone()).into())
-    };
-    members.iter().map(find).collect()
+/// The members that are to be removed.
+struct Leavers<'a> {
+    names: &'a [String],
+    slots: &'a [u16],
+    is_confirmed: bool,
+}
+
+impl Leavers<'_> {
+    fn find(&self, member: &GroupMember) -> Result<Vec<RosterEntry>, CliFailure> {
+        let roster = member.roster();
+        let named = self.names.iter().map(|name| (name.clone(), roster.find(name)));
+        let of_slot = |slot: &u16| Slot::new(*slot).and_then(|slot| roster.entry(slot));
+        let listed = self.slots.iter().map(|slot| (format!("slot {slot}"), of_slot(slot)));
+        let found = |(text, entry): (String, Option<&RosterEntry>)| {
+            let entry = entry.filter(|entry| entry.removed().is_none());
+            entry.cloned().ok_or(sealane_group::Error::UnknownMember(text).into())
+        };
+        named.chain(listed).map(found).collect()
+    }
+}
+
+fn revoke(
+    mut member: GroupMember,
+    leavers: &Leavers<'_>,
+    way: OrderDelivery<'_>,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let entries = leavers.find(&member)?;
+    let in_words =
+        |entry: &RosterEntry| format!("{} (slot {})", entry.name(), entry.slot().number());
+    let names = entries.iter().map(in_words).collect::<Vec<_>>().join(", ");
+    if !leavers.is_confirmed && terminal.asks() {
+        confirm(&format!("remove {names} from {}?", member.name()), "nothing was removed")?;
+    }
+    let slots: Vec<Slot> = entries.iter().map(RosterEntry::slot).collect();
+    let notices = member.revoke(&slots)?;
+    if terminal.json() {
+        write_file(way.file, &notices)?;
+        let mut fields = told_fields(&member, &notices);
+        let removed = |entry: &RosterEntry| {
+            let slot = u64::from(entry.slot().number());
+            map(vec![("name", entry.name().into()), ("slot", slot.into())])
+        };
+        fields.push(("removed", Value::Array(entries.iter().map(removed).collect())));
+        return terminal.record(fields);
+    }
+    terminal.line(format_args!("removed {names}"))?;
+    told(&member, &notices, way, terminal)
 }
 
 /// Writes orders where they were asked for, and says what there is to do with them.
@@ -514,14 +543,11 @@ fn leave(
     if !folder.groups()?.iter().any(|name| name == group) {
         return Err(sealane_group::Error::UnknownGroup(group.to_owned()).into());
     }
-    if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
-        eprint!("forget {group} and all its keys in this folder? [y/N] ");
-        std::io::stderr().flush().map_err(CliFailure::Output)?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer).map_err(CliFailure::Input)?;
-        if !answer.trim().eq_ignore_ascii_case("y") {
-            return Err(CliFailure::Declined("nothing was forgotten"));
-        }
+    if !yes && terminal.asks() {
+        confirm(
+            &format!("forget {group} and all its keys in this folder?"),
+            "nothing was forgotten",
+        )?;
     }
     folder.leave(group)?;
     if terminal.json() {

@@ -36,6 +36,7 @@ pub mod policy;
 pub mod publish;
 pub mod relay;
 pub mod request;
+mod required;
 pub mod sealed;
 mod show;
 mod signals;

@@ -115,7 +115,8 @@ fn who(seal: &Seal) -> (String, String) {
     let repeat = if seal.is_perhaps_repeat { ", perhaps a repeat" } else { "" };
     let ended = if seal.is_of_ended_epoch { ", of an ended epoch" } else { "" };
     let (letter, age) = (seal.class.letter(), age.unwrap_or_default());
-    let class = format!("{letter} {sure}{age}{repeat}{ended}");
+    let doubt = if seal.compared { "" } else { ", not compared" };
+    let class = format!("{letter} {sure}{doubt}{age}{repeat}{ended}");
     (seal.sender.clone(), class)
 }
 
@@ -146,6 +147,7 @@ fn seal_fields(seal: &Seal) -> Value {
     map(vec![
         ("group", seal.group.to_string().into()),
         ("sender", seal.sender.as_str().into()),
+        ("compared", seal.compared.into()),
         ("slot", u64::from(seal.slot).into()),
         ("class", seal.class.letter().to_string().into()),
         ("type", seal.data_type.to_string().into()),

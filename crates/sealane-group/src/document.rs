@@ -32,6 +32,10 @@ pub enum GroupDocument {
     ControlFile,
     /// The members that are about to be removed, in the key folder.
     LeavingFile,
+    /// The members whose fingerprints people have compared, in the key folder.
+    ComparedFile,
+    /// How far the consumers of a forward-secret group have come, in the key folder.
+    ErasureFile,
 }
 
 impl GroupDocument {
@@ -66,6 +70,8 @@ impl GroupDocument {
             GroupDocument::CountersFile => b"SLCN",
             GroupDocument::ControlFile => b"SLHB",
             GroupDocument::LeavingFile => b"SLLV",
+            GroupDocument::ComparedFile => b"SLCM",
+            GroupDocument::ErasureFile => b"SLER",
         }
     }
 }
@@ -87,6 +93,8 @@ impl fmt::Display for GroupDocument {
             GroupDocument::CountersFile => "counters file",
             GroupDocument::ControlFile => "file of control streams",
             GroupDocument::LeavingFile => "file of announced removals",
+            GroupDocument::ComparedFile => "file of compared members",
+            GroupDocument::ErasureFile => "file of consumers",
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 mod backup;
 mod files;
 mod passphrase;
+mod protect;
 
 use crate::card::PendingCard;
 use crate::limits::{MAX_CARDS_WAITING, MAX_ORDERS_HELD, MAX_ROSTER_MEMBERS};
@@ -19,7 +20,8 @@ use crate::sender::SenderCounters;
 use crate::state::GroupState;
 use crate::wire::{GroupFieldReader, put_name};
 use crate::{
-    Error, GroupDocument, GroupMember, GroupNotice, Identity, IdentityCard, NewGroup, RemovalNotice,
+    Error, Fingerprint, GroupDocument, GroupMember, GroupNotice, Identity, IdentityCard, NewGroup,
+    RemovalNotice,
 };
 use files::{FileWriteMode, FolderKey};
 
@@ -59,6 +61,7 @@ impl KeyFolder {
     ) -> Result<KeyFolder, Error> {
         let root = root.to_owned();
         make_folder(&root.join("groups"))?;
+        check_private(&root)?;
         let path = root.join("identity");
         let payload = identity_payload(&identity);
         let (bytes, key) = passphrase::seal(GroupDocument::IdentityFile, passphrase, &payload)?;
@@ -85,14 +88,12 @@ impl KeyFolder {
         };
         let opened = passphrase::open(GroupDocument::IdentityFile, &bytes, passphrase);
         let (payload, key) = opened.map_err(damaged)?;
-        let identity = read_identity(&payload).map_err(damaged)?;
-        Ok(KeyFolder {
-            keys: Arc::new(IdentityKeys {
-                root: root.to_owned(),
-                identity: Arc::new(identity),
-                key,
-            }),
-        })
+        let identity = Arc::new(read_identity(&payload).map_err(damaged)?);
+        let keys = IdentityKeys { root: root.to_owned(), identity, key };
+        if protect::pending(root).exists() {
+            protect::go_on(&keys, &payload)?;
+        }
+        Ok(KeyFolder { keys: Arc::new(keys) })
     }
 
     /// Whether [`KeyFolder::open`] needs a passphrase.
@@ -104,16 +105,16 @@ impl KeyFolder {
         passphrase::is_protected(GroupDocument::IdentityFile, &identity_file(root)?)
     }
 
-    /// Protects the folder by another passphrase than before. The keys in it stay what they are,
-    /// and one file is written.
+    /// Protects the folder by another passphrase than before, and writes one file. If the folder
+    /// had no passphrase, all its secrets are encrypted; it is to be opened anew then. The keys in
+    /// it stay what they are.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if it has none; [`Error::Io`].
+    /// [`Error::Damaged`] or [`Error::OlderVersion`] for a group that cannot be read: leave it
+    /// first; [`Error::Io`].
     pub fn change_passphrase(&self, passphrase: &[u8]) -> Result<(), Error> {
-        let key = self.keys.key.as_ref().ok_or(Error::Refused(
-            "the keys have no passphrase: make a backup, and restore it into a folder with one",
-        ))?;
+        let Some(key) = &self.keys.key else { return protect::protect(&self.keys, passphrase) };
         let _lock = self.keys.lock()?;
         let payload = identity_payload(&self.keys.identity);
         let bytes = passphrase::seal_with(GroupDocument::IdentityFile, passphrase, key, &payload)?;
@@ -170,6 +171,16 @@ impl KeyFolder {
         GroupMember::found(&self.keys, name, options)
     }
 
+    /// The fingerprint of the authority that has made an invitation, for people to compare before
+    /// they join. The card still waits.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyFolder::join`].
+    pub fn inviter(&self, invitation: &[u8]) -> Result<Fingerprint, Error> {
+        GroupMember::inviter(&self.keys, invitation)
+    }
+
     /// Joins the group of an invitation. If `authority` is given, it must be that one's; `name` is
     /// what the group is called here, if not as its authority calls it.
     ///
@@ -181,7 +192,7 @@ impl KeyFolder {
     pub fn join(
         &self,
         invitation: &[u8],
-        authority: Option<crate::Fingerprint>,
+        authority: Option<Fingerprint>,
         name: Option<&str>,
     ) -> Result<GroupMember, Error> {
         GroupMember::join(&self.keys, invitation, authority, name)
@@ -230,8 +241,23 @@ impl std::fmt::Debug for KeyFolder {
 }
 
 fn identity_file(root: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
-    let read = files::read_private(&root.join("identity"))?;
+    check_private(root)?;
+    let read = match files::read_private(&protect::pending(root))? {
+        None => files::read_private(&root.join("identity"))?,
+        pending => pending,
+    };
     read.map(|(bytes, _)| bytes).ok_or_else(|| Error::NoIdentity(root.to_owned()))
+}
+
+/// Refuses a folder that others may look into. Files that are private do not help where others may
+/// put files of their own beside them.
+fn check_private(root: &Path) -> Result<(), Error> {
+    match fs::metadata(root) {
+        Ok(about) if about.is_dir() && about.permissions().mode() & 0o077 != 0 => {
+            Err(Error::Exposed(root.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn identity_payload(identity: &Identity) -> Zeroizing<Vec<u8>> {
@@ -337,6 +363,11 @@ impl IdentityKeys {
         let folder = self.group_folder(name)?;
         if folder.join("group").exists() {
             return Err(Error::GroupExists(name.to_owned()));
+        }
+        // The folder may have got a passphrase since it was opened.
+        let identity = identity_file(&self.root)?;
+        if self.key.is_none() && passphrase::is_protected(GroupDocument::IdentityFile, &identity)? {
+            return Err(Error::PassphraseMissing);
         }
         make_folder(&folder.join("orders"))?;
         files::sync_folder(&folder)

@@ -1,11 +1,11 @@
 use sealane_frame::notice::ChainHead;
-use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, Slot};
+use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
 use crate::card::PendingCard;
 use crate::certificate::MemberCertificate;
 use crate::charter::GroupCharter;
-use crate::crypto::{AuthoritySigner, wrap};
+use crate::crypto::{AuthoritySigner, PairwiseKey, wrap};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
 use crate::marks::RemovalMarks;
 use crate::now_ms;
@@ -57,7 +57,7 @@ pub(crate) fn make(
     card: &IdentityCard,
     certificate: &MemberCertificate,
     past: PastSecrets,
-) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
+) -> Result<(Vec<u8>, PairwiseKey), Error> {
     let mut inner = Zeroizing::new(Vec::with_capacity(state.capacity() + (1 << 14)));
     inner.extend_from_slice(&card.hash());
     put_part(&mut inner, &state.charter.to_bytes());
@@ -71,10 +71,11 @@ pub(crate) fn make(
     state.marks.put(&mut inner);
     state.roster.put(&mut inner);
     let newest = state.epochs.newest();
+    let is_kept = state.charter.history == History::Kept;
     let handed: Vec<(Epoch, &EpochSecret)> = state
         .epochs
         .held()
-        .filter(|(epoch, _)| *epoch == newest || past == PastSecrets::All)
+        .filter(|(epoch, _)| *epoch == newest || (is_kept && past == PastSecrets::All))
         .collect();
     put_epochs(&mut inner, &handed);
     signer.append(LABEL, &mut inner)?;

@@ -3,6 +3,8 @@
 sealane_message::limits! {
     /// Members of one group, removed ones included: the slots that its key ids can name.
     MAX_ROSTER_MEMBERS: usize = 1 << 10, "members";
+    /// Slots of a group that were given, from which on each invitation says how many are left.
+    WARN_SLOTS_GIVEN: usize = 900, "slots";
     /// The name of an identity, a member or a group. A longer one is refused.
     MAX_NAME_BYTES: usize = 64, "bytes";
     /// Secrets that one order carries. An order for more members is split.
@@ -34,6 +36,13 @@ sealane_message::limits! {
     MAX_FOLDER_KDF_PASSES: u32 = 16, "passes";
     /// Lanes of that memory. A file that asks for more is refused.
     MAX_FOLDER_KDF_LANES: u32 = 16, "lanes";
+    /// How long after its end the secret of an epoch of a forward-secret group is erased at the
+    /// latest, unless the folder says otherwise.
+    FORGET_AFTER_MS: u64 = 30 * 24 * 3_600_000, "milliseconds";
+    /// Consumers that read with one key folder. A further one is refused.
+    MAX_CONSUMERS_REGISTERED: usize = 1 << 10, "consumers";
+    /// How much time passes before a folder writes down again how old its ended epochs are.
+    MIN_LEDGER_STEP_MS: u64 = 3_600_000, "milliseconds";
     /// Certificates that came before the admission of their members. The oldest leaves.
     MAX_CERTIFICATES_WAITING: usize = 16, "certificates";
     /// How far ahead of the clock here a heartbeat may be made. One farther ahead counts only among

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use sealane_frame::{FrameRoster as LinkRoster, GroupTag, PeerTag};
 use sealane_seal::{Binding, Epoch, Epochs, Group, GroupId, History, Slot, Suite, Term};
 
+use crate::erasure::ErasureCause;
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::removal::AnnouncedRemovals;
 use crate::sender::{SealedWhileBehind, SenderSource};
@@ -64,13 +65,32 @@ pub struct GroupMember {
     state: GroupState,
     /// The members that are about to be removed.
     leavers: AnnouncedRemovals,
+    /// The slots whose fingerprints people have compared.
+    compared: Vec<Slot>,
 }
 
 impl GroupMember {
     pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<GroupMember, Error> {
         let lock = keys.lock()?;
-        let (state, leavers) = (keys.load(&lock, name)?, keys.leavers(&lock, name)?);
-        Ok(GroupMember { keys: Arc::clone(keys), name: name.to_owned(), state, leavers })
+        let (mut state, leavers) = (keys.load(&lock, name)?, keys.leavers(&lock, name)?);
+        // A full disk must keep nobody from reading or calling for help: it is tried again.
+        if keys.erase_past(&lock, name, &mut state, ErasureCause::Time).unwrap_or(false) {
+            let _ = keys.save(&lock, name, &state);
+        }
+        let compared = keys.compared(&lock, name)?;
+        Ok(GroupMember { keys: Arc::clone(keys), name: name.to_owned(), state, leavers, compared })
+    }
+
+    pub(crate) fn state(&self) -> &GroupState {
+        &self.state
+    }
+
+    pub(crate) fn compared(&self) -> &[Slot] {
+        &self.compared
+    }
+
+    pub(crate) fn take_compared(&mut self, compared: Vec<Slot>) {
+        self.compared = compared;
     }
 
     /// The name of the group in this folder.
@@ -351,6 +371,7 @@ impl GroupMember {
         let lock = self.keys.lock()?;
         self.state = self.keys.load(&lock, &self.name)?;
         self.leavers = self.keys.leavers(&lock, &self.name)?;
+        self.compared = self.keys.compared(&lock, &self.name)?;
         Ok(())
     }
 
@@ -361,15 +382,21 @@ impl GroupMember {
     ///
     /// [`Error::Io`].
     pub fn forget(&mut self, before: Epoch) -> Result<(), Error> {
-        self.change_epochs(|epochs| epochs.forget(before))
+        self.change(|_, _, _, state| {
+            let held = state.epochs.held().count();
+            state.epochs.forget(before);
+            Ok(state.epochs.held().count() != held)
+        })
     }
 
-    fn change_epochs(&mut self, change: impl FnOnce(&mut Epochs)) -> Result<(), Error> {
+    /// Takes what the folder has, changes it, and keeps it if `change` says so.
+    pub(crate) fn change(
+        &mut self,
+        change: impl FnOnce(&IdentityKeys, &KeyFolderLock, &str, &mut GroupState) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
-        let held = state.epochs.held().count();
-        change(&mut state.epochs);
-        if state.epochs.held().count() != held {
+        if change(&self.keys, &lock, &self.name, &mut state)? {
             self.keys.save(&lock, &self.name, &state)?;
         }
         self.state = state;
@@ -417,8 +444,11 @@ impl EpochSource for GroupMember {
         let mut folder = apply::MemberFolder { keys, name, lock, answered: Vec::new() };
         let outcome = apply::apply(&mut state, &mut folder, &verified);
         let answered = folder.answered;
+        let has_begun = state.epochs.newest() > before.epochs.newest();
+        let has_erased =
+            has_begun && keys.erase_past(lock, name, &mut state, ErasureCause::Progress)?;
         // If an order could not be obeyed, the changes that it has shown are kept as well.
-        if !apply::is_same(&before, &state) {
+        if has_erased || !apply::is_same(&before, &state) {
             self.keys.save(lock, &self.name, &state)?;
         }
         // The state holds what these cards and orders were for.
@@ -437,7 +467,7 @@ impl EpochSource for GroupMember {
     }
 
     fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {
-        self.change_epochs(|epochs| epochs.passed(epoch))
+        if self.history() == History::Kept { Ok(()) } else { self.forget(epoch) }
     }
 }
 

@@ -4,7 +4,7 @@ use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
 
 use crate::certificate::{read_slot, slot_bytes};
-use crate::crypto::{NONCE_BYTES, TAG_BYTES, open_box, seal_box};
+use crate::crypto::{NONCE_BYTES, PairwiseKey, TAG_BYTES, open_box, seal_box};
 use crate::limits::{MAX_ORDER_MARKS, MAX_ORDER_WRAPS, MAX_ROSTER_MEMBERS};
 use crate::marks::{MARK_BYTES, RemovalMark};
 use crate::wire::GroupFieldReader;
@@ -163,7 +163,7 @@ impl SecretWraps {
         secret: &EpochSecret,
         group: GroupId,
         epoch: Epoch,
-        keys: &[(Slot, Zeroizing<[u8; 32]>)],
+        keys: &[(Slot, PairwiseKey)],
         salt: [u8; 32],
     ) -> Result<Vec<SecretWraps>, Error> {
         let mut parts = Vec::new();

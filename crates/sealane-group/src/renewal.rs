@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::card::{IdentityCard, PendingCard};
 use crate::charter::GroupCharter;
-use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box, wrap};
+use crate::crypto::{AuthoritySigner, NONCE_BYTES, PairwiseKey, open_box, random, seal_box, wrap};
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::MAX_HEAL_CARDS;
 use crate::order::{SecretWraps, WrapId};
@@ -43,7 +43,7 @@ struct RenewalFreshSecret<'a> {
 
 /// The keys of a member that brought a fresh card.
 pub(crate) struct FreshMemberKeys {
-    pub(crate) wrap_key: Zeroizing<[u8; 32]>,
+    pub(crate) wrap_key: PairwiseKey,
     /// The seed of the key that signs for it.
     pub(crate) signing: Zeroizing<[u8; 32]>,
 }

@@ -7,6 +7,7 @@ use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, SigningKey, Slo
 use zeroize::Zeroizing;
 
 use crate::charter::GroupCharter;
+use crate::crypto::PairwiseKey;
 use crate::limits::{
     MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_HEARTBEAT_AHEAD_MS, MAX_ROSTER_MEMBERS,
 };
@@ -24,7 +25,7 @@ const EPOCH_BYTES: usize = 8 + 32;
 const WRAP_KEY_BYTES: usize = 2 + 32;
 
 /// A pairwise key, by the member's slot.
-pub(crate) type WrapKeys = Vec<(Slot, Zeroizing<[u8; 32]>)>;
+pub(crate) type WrapKeys = Vec<(Slot, PairwiseKey)>;
 
 /// A group, as one of its members knows it.
 #[derive(Clone)]
@@ -39,7 +40,7 @@ pub(crate) struct GroupState {
     /// begins anew.
     pub(crate) is_forked: bool,
     /// Agreed with the authority when this member joined; unused by the authority itself.
-    pub(crate) wrap_key: Zeroizing<[u8; 32]>,
+    pub(crate) wrap_key: PairwiseKey,
     /// The seed of the key that a fresh card has brought; none: the identity's key signs.
     pub(crate) signing: Option<Zeroizing<[u8; 32]>>,
     /// Before it nothing is taken live: a fresh secret was given then.
@@ -237,7 +238,7 @@ impl GroupState {
         if flags & !(REMOVED | COPIED | FORKED) != 0 {
             return Err(reader.malformed());
         }
-        let wrap_key = Zeroizing::new(reader.array()?);
+        let wrap_key = read_pairwise(&mut reader)?;
         let signing = Some(Zeroizing::new(reader.array()?)).filter(|seed| **seed != NO_SEED);
         let live_from = Epoch(reader.u64()?);
         let roster = GroupRoster::read(&mut reader)?;
@@ -246,7 +247,7 @@ impl GroupState {
         let mut wraps = Vec::with_capacity(count);
         for _ in 0..count {
             let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
-            wraps.push((slot, Zeroizing::new(reader.array()?)));
+            wraps.push((slot, read_pairwise(&mut reader)?));
         }
         let count = reader.count(MAX_CERTIFICATES_WAITING, 4)?;
         let mut certificates = Vec::with_capacity(count);
@@ -293,6 +294,14 @@ impl GroupState {
             elsewhere,
         })
     }
+}
+
+/// Reads a key straight into its box.
+fn read_pairwise(reader: &mut GroupFieldReader<'_>) -> Result<PairwiseKey, Error> {
+    let mut key = PairwiseKey::default();
+    let bytes = reader.bytes(key.len())?;
+    key.copy_from_slice(bytes);
+    Ok(key)
 }
 
 /// Appends epochs and secrets behind their count.

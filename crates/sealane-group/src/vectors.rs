@@ -137,8 +137,8 @@ fn roster() -> GroupRoster {
     GroupRoster::new(entries).unwrap()
 }
 
-fn pairwise(of: &[(u16, u8)]) -> Vec<(sealane_seal::Slot, Zeroizing<[u8; 32]>)> {
-    of.iter().map(|(number, key)| (slot(*number), Zeroizing::new([*key; 32]))).collect()
+fn pairwise(of: &[(u16, u8)]) -> crate::state::WrapKeys {
+    of.iter().map(|(number, key)| (slot(*number), Box::new(Zeroizing::new([*key; 32])))).collect()
 }
 
 /// The authority's state, in which the removed one still has its key.
@@ -152,7 +152,7 @@ fn state() -> GroupState {
         is_removed: false,
         is_copied: false,
         is_forked: false,
-        wrap_key: Zeroizing::new([0; 32]),
+        wrap_key: Default::default(),
         signing: None,
         live_from: Epoch(0),
         roster: roster(),
@@ -454,7 +454,7 @@ fn the_renewal_opens() {
     let card = IdentityCard::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
     let waiting = PendingCard { nonce: card.nonce, seed: Zeroizing::new(array(&fresh["once"])) };
     let (by_card, keys) = found.by_card(&waiting).unwrap();
-    assert_eq!((*by_card.expose(), *keys.wrap_key), (secret, array(&fresh["key"])));
+    assert_eq!((*by_card.expose(), **keys.wrap_key), (secret, array(&fresh["key"])));
     let signer = crate::crypto::MemberSigner::from_seed(&array(&fresh["signing"])).unwrap();
     assert_eq!((*keys.signing, signer.verifying_key()), (array(&fresh["signing"]), card.signing()));
     for (slot, key) in listed(&about["members"]) {

@@ -39,7 +39,8 @@ pub enum ClientEvent {
         /// Where the reading goes on.
         offset: u64,
     },
-    /// A message of a sealed stream that is not shown, or an order that is not obeyed.
+    /// A message of a sealed stream that is not shown, one of a stream that was not asked for, or
+    /// an order that is not obeyed.
     Refused {
         /// The stream.
         stream: Topic,

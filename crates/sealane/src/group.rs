@@ -4,12 +4,14 @@ mod beater;
 mod control;
 mod keys;
 mod marking;
+mod passage;
 mod reading;
 mod seen;
 mod sent;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -18,7 +20,7 @@ use sealane_frame::GroupTag;
 use sealane_group::{GroupChange, GroupMembership, GroupNotice, RemovalMark};
 use sealane_message::{DataType, Topic, Value};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{Binding, Epoch};
+use sealane_seal::{Binding, Class, Epoch};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -26,13 +28,14 @@ use crate::event::ClientEvents;
 use crate::limits::{MAX_EVENTS, MAX_SENT_HELD};
 use crate::publish::{PublishBatch, PublishBuilder};
 use crate::publisher::Publisher;
-use crate::request::now_ms;
+use crate::request::{RequestExchange, now_ms};
 use crate::subscribe::SubscribeBuilder;
 use crate::{Client, ClientEvent, Error, ReceivedMessage, SealCounts};
 pub use beater::GroupBeater;
 use control::ControlStreamReader;
 pub use control::{ControlPage, ControlPlace, ControlReader};
 use keys::{GroupKeyring, SealedNow};
+pub(crate) use passage::ConsumerPassage;
 pub(crate) use reading::SubscriptionOpener;
 pub(crate) use sent::SentEnvelopes;
 use sent::{GroupStreamSet, SentMessages};
@@ -134,7 +137,8 @@ impl GroupClient {
     /// # Errors
     /// As [`Client::publish`]; [`Error::Group`] where it cannot be sealed as its type needs.
     pub fn publish(&self, topic: &str, data_type: DataType, envelope: &Value) -> PublishBuilder {
-        PublishBuilder::value(&self.inner.client, topic, envelope).sealed(self, data_type)
+        PublishBuilder::value(&self.inner.client, topic, envelope)
+            .sealed(Some((self.clone(), data_type)))
     }
 
     /// Publishes an envelope that is encoded already, sealed.
@@ -149,7 +153,7 @@ impl GroupClient {
         envelope: impl Into<Bytes>,
     ) -> PublishBuilder {
         PublishBuilder::new(&self.inner.client, topic, codec, envelope.into())
-            .sealed(self, data_type)
+            .sealed(Some((self.clone(), data_type)))
     }
 
     /// Publishes encoded envelopes, each sealed, in one commit: all or none.
@@ -197,6 +201,38 @@ impl GroupClient {
     /// acknowledges it; if only its epoch is not known yet, it asks for it again later.
     pub fn subscribe(&self, pattern: &str) -> SubscribeBuilder {
         SubscribeBuilder::new(self.inner.client.clone(), pattern).group(self)
+    }
+
+    /// As [`Client::request`], sealed: the request and its answer, with `id` and `replyTo` in them.
+    /// No answer is taken that the group has not sealed.
+    ///
+    /// # Errors
+    /// As [`Client::request`] and [`GroupClient::publish`].
+    pub async fn request(
+        &self,
+        topic: &str,
+        data_type: DataType,
+        body: &Value,
+        deadline: Duration,
+    ) -> Result<ReceivedMessage, Error> {
+        self.exchange(data_type).request(topic, body, deadline).await
+    }
+
+    /// As [`Client::reply`], sealed.
+    ///
+    /// # Errors
+    /// As [`Client::reply`] and [`GroupClient::publish`].
+    pub async fn reply(
+        &self,
+        request: &ReceivedMessage,
+        data_type: DataType,
+        body: &Value,
+    ) -> Result<bool, Error> {
+        self.exchange(data_type).reply(request, body).await
+    }
+
+    fn exchange(&self, data_type: DataType) -> RequestExchange<'_> {
+        RequestExchange { client: &self.inner.client, seal: Some((self.clone(), data_type)) }
     }
 
     /// The events of the group's keys from now on.
@@ -276,11 +312,11 @@ impl GroupClient {
     }
 
     /// Warnings for people before they trust what they read. This member may be removed, or may not
-    /// have obeyed all orders. The control stream may have lost orders. The folder may be copied or
+    /// have obeyed all orders, also by the signed word of another member. The control stream may have lost orders. The folder may be copied or
     /// restored. No heartbeat may have come for longer than the group's charter allows.
     pub fn warnings(&self) -> Vec<Error> {
         let keys = self.keys();
-        let behind = keys.check_orders().err();
+        let behind = keys.check_orders().err().or_else(|| keys.behind_by_word());
         let stale = keys.known().check_heartbeat(now_ms()).err().map(Error::from);
         let copied = keys.known().is_copied().then_some(Error::CopiedKeys);
         behind.into_iter().chain(stale).chain(copied).collect()
@@ -334,20 +370,48 @@ impl GroupClient {
     }
 
     /// A sender knows of so many orders, by their low byte: if that is more than are known here,
-    /// the control stream is read, at most once a second.
-    pub(crate) fn hinted(&self, orders: u8) {
-        let [own, ..] = self.keys().known().orders().to_le_bytes();
-        let is_ahead = (1..128).contains(&orders.wrapping_sub(own));
-        if !is_ahead || !self.inner.streams.lock().may_look() {
+    /// the control stream is read, at most once a second. If the sender has signed that, and the
+    /// hub does not show those orders, people are told: somebody may be holding orders back. It
+    /// stops nothing, since a member gone bad can sign any number.
+    pub(crate) fn hinted(&self, orders: u8, class: Class) {
+        let is_news = {
+            let mut keys = self.keys();
+            let own = keys.known().orders();
+            let [low, ..] = own.to_le_bytes();
+            let ahead = orders.wrapping_sub(low);
+            if !(1..128).contains(&ahead) {
+                return;
+            }
+            let said = own.saturating_add(u64::from(ahead));
+            let is_news = class == Class::Signed && said > keys.signed_orders;
+            if is_news {
+                keys.signed_orders = said;
+            }
+            is_news
+        };
+        if !self.inner.streams.lock().may_look() && !is_news {
             return;
         }
         let (group, runtime) = (self.clone(), tokio::runtime::Handle::try_current());
         let Ok(runtime) = runtime else { return };
         runtime.spawn(async move {
-            if let Err(error) = group.catch_up().await {
-                tracing::warn!(code = error.code(), %error, "the orders cannot be read");
+            match group.catch_up().await {
+                Ok(()) if is_news => group.tell_of_what_is_held_back(),
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::warn!(code = error.code(), %error, "the orders cannot be read");
+                }
             }
         });
+    }
+
+    /// Tells people that a member has signed to have obeyed more orders than the hub shows.
+    fn tell_of_what_is_held_back(&self) {
+        let behind = self.keys().behind_by_word();
+        if let Some(behind) = behind {
+            let next = self.keys().known().orders();
+            self.tell(ClientEvent::refused(&self.inner.topic, next, &behind));
+        }
     }
 
     /// Seals an envelope for a stream, and gives the sealed envelope in MessagePack, for who

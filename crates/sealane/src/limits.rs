@@ -56,6 +56,12 @@ sealane_message::limits! {
     MAX_NOTICES_PUBLISHED: usize = 64, "notices";
     /// The least time between two looks at the end of a control stream.
     MIN_CONTROL_LOOK_MS: u64 = 100, "milliseconds";
+    /// How long a control stream is silent before a client erases secrets that are too old.
+    FORGET_LOOK_MS: u64 = 600_000, "milliseconds";
+    /// How often a consumer of a forward-secret group looks how far it has come.
+    CONSUMER_LOOK_MS: u64 = 60_000, "milliseconds";
+    /// How long a hub may take to say that. Then nothing is erased until the next time.
+    MAX_CONSUMER_LOOK_MS: u64 = 2000, "milliseconds";
     /// How long a client waits before it follows a control stream again that it lost for good.
     CONTROL_REJOIN_MS: u64 = 1000, "milliseconds";
     /// The least time between two looks for orders that another sender knows.

@@ -97,10 +97,9 @@ impl PublishBuilder {
         Self::new(client, topic, client.codec(), envelope.into())
     }
 
-    /// Sealed when it is sent, as the policy decides then.
-    #[cfg(feature = "group")]
-    pub(crate) fn sealed(self, group: &GroupClient, data_type: DataType) -> Self {
-        Self { seal: Some((group.clone(), data_type)), ..self }
+    /// Sealed when it is sent, as the policy decides then; open without a group.
+    pub(crate) fn sealed(self, seal: Option<(GroupClient, DataType)>) -> Self {
+        Self { seal, ..self }
     }
 
     /// Sealed again: an urgent message keeps the time at which it was made.

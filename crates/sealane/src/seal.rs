@@ -15,6 +15,9 @@ pub struct Seal {
     /// The name that the sender's certificate gives. Only in class S, or in a pair, is it proven
     /// against other members.
     pub sender: String,
+    /// Whether people have compared the sender's fingerprint, or the authority's, whose word the
+    /// name is. Otherwise the name may be anybody's.
+    pub compared: bool,
     /// The sender's slot.
     pub slot: u16,
     /// The protection that the seal gives.
@@ -57,7 +60,8 @@ impl Seal {
     }
 }
 
-/// The counts of a subscription to sealed streams.
+/// The counts of a subscription: of sealed messages if it has a group, and of what no subscription
+/// takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SealCounts {
@@ -79,4 +83,6 @@ pub struct SealCounts {
     /// Counters of senders between the least and the greatest that came, and that did not come. A
     /// sender uses one counter for all its streams, and loses some when it restarts.
     pub skipped: u64,
+    /// Deliveries of streams that the subscription did not ask for.
+    pub unasked: u64,
 }

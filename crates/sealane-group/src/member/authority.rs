@@ -9,10 +9,12 @@ use super::apply;
 use super::control_topic;
 use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::crypto::random;
+use crate::erasure::ErasureCause;
 use crate::folder::KeyFolderLock;
 use crate::invitation::{self, PastSecrets};
 use crate::limits::{MAX_HEAL_CARDS, MAX_MARKS_HELD, MAX_ORDER_MARKS};
 use crate::marks::RemovalMark;
+use crate::names::is_reserved;
 use crate::notice::chained_secret;
 use crate::now_ms;
 use crate::order::{GroupOrder, RekeyOrder, SecretWraps};
@@ -42,6 +44,8 @@ pub struct IssuedInvitation {
     pub slot: Slot,
     /// The slot of the same identity that is retired.
     pub replaces: Option<Slot>,
+    /// How many slots are left for further members. None is given again.
+    pub slots_left: usize,
 }
 
 /// The outcome of healing a group.
@@ -69,7 +73,7 @@ impl GroupMember {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAuthority`], [`Error::RosterFull`], [`Error::NameTaken`],
+    /// [`Error::NotAuthority`], [`Error::RosterFull`], [`Error::NameTaken`], [`Error::Name`],
     /// [`Error::UnknownCard`] for a card that was invited before; [`Error::Elsewhere`] if the
     /// authority's folder was copied or restored: [`GroupMember::renew`] first.
     pub fn invite(
@@ -88,8 +92,10 @@ impl GroupMember {
         }
         let same = state.roster.members().find(|one| one.verifying == *key);
         let replaces = same.map(|one| one.slot);
-        let taken = state.roster.alike(card.name()).filter(|one| Some(one.slot) != replaces);
-        if let Some(taken) = taken {
+        if is_reserved(card.name()) {
+            return Err(Error::Name(card.name().to_owned()));
+        }
+        if let Some(taken) = state.roster.alike(card.name(), key) {
             let (name, taken) = (card.name().to_owned(), taken.name.clone());
             return Err(Error::NameTaken { name, taken });
         }
@@ -104,12 +110,14 @@ impl GroupMember {
         issue.admit(&certificate, card)?;
         let (invitation, key) = invitation::make(&signer, &issue.state, card, &certificate, past)?;
         issue.state.wraps.push((slot, key));
+        let slots_left = issue.state.roster.slots_left(issue.state.charter.is_pair);
         let notices = issue.finish();
         self.publish(&lock, notices).map(|notices| IssuedInvitation {
             invitation,
             notices,
             slot,
             replaces,
+            slots_left,
         })
     }
 
@@ -418,11 +426,14 @@ impl GroupMember {
     fn publish(
         &mut self,
         lock: &KeyFolderLock,
-        (state, notices): (GroupState, Vec<GroupNotice>),
+        (mut state, notices): (GroupState, Vec<GroupNotice>),
     ) -> Result<Vec<GroupNotice>, Error> {
         let first = state.orders - notices.len() as u64;
         for (number, notice) in (first..).zip(&notices) {
             self.keys.save_notice(lock, &self.name, number, notice)?;
+        }
+        if state.epochs.newest() > self.state.epochs.newest() {
+            self.keys.erase_past(lock, &self.name, &mut state, ErasureCause::Progress)?;
         }
         self.keys.save(lock, &self.name, &state)?;
         self.state = state;

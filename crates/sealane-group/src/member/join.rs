@@ -6,6 +6,7 @@ use sealane_frame::notice::ChainHead;
 use sealane_seal::{Epoch, EpochSecret, Epochs};
 use zeroize::Zeroizing;
 
+use crate::card::PendingCard;
 use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::charter::GroupCharter;
 use crate::crypto::random;
@@ -41,7 +42,7 @@ impl GroupMember {
             is_removed: false,
             is_copied: false,
             is_forked: false,
-            wrap_key: Zeroizing::new(random()?),
+            wrap_key: Box::new(Zeroizing::new(random()?)),
             signing: None,
             live_from: Epoch(0),
             roster,
@@ -75,14 +76,8 @@ impl GroupMember {
         authority: Option<Fingerprint>,
         name: Option<&str>,
     ) -> Result<GroupMember, Error> {
-        let envelope = InvitationEnvelope::read(invitation)?;
         let lock = keys.lock()?;
-        let cards = keys.cards(&lock)?;
-        let mut cards = cards.ok_or_else(|| Error::Elsewhere(keys.path().to_owned()))?;
-        let found = cards.iter().position(|waiting| waiting.nonce == envelope.nonce);
-        let waiting = cards.swap_remove(found.ok_or(Error::UnknownCard)?);
-        let own = keys.identity().public().verifying_key();
-        let mut state = invitation::open(&envelope, &waiting, own)?;
+        let (mut state, cards) = GroupMember::invited(keys, &lock, invitation)?;
         let fingerprint = state.charter.fingerprint();
         if authority.is_some_and(|expected| expected != fingerprint) {
             return Err(Error::OtherAuthority(fingerprint.to_string()));
@@ -101,7 +96,37 @@ impl GroupMember {
         };
         // A card joins once, even if what follows fails.
         keys.save_cards(&lock, &cards)?;
-        GroupMember::settle(keys, &lock, &name, state)
+        let mut member = GroupMember::settle(keys, &lock, &name, state)?;
+        drop(lock);
+        if let Some(slot) = member.authority_slot().filter(|_| authority.is_some()) {
+            member.set_compared(slot)?;
+        }
+        Ok(member)
+    }
+
+    /// The fingerprint of the authority that has made an invitation. Nothing changes: the card
+    /// still waits.
+    pub(crate) fn inviter(
+        keys: &Arc<IdentityKeys>,
+        invitation: &[u8],
+    ) -> Result<Fingerprint, Error> {
+        let lock = keys.lock()?;
+        Ok(GroupMember::invited(keys, &lock, invitation)?.0.charter.fingerprint())
+    }
+
+    /// The membership that an invitation gives, and the cards that wait beside its own.
+    fn invited(
+        keys: &IdentityKeys,
+        lock: &KeyFolderLock,
+        invitation: &[u8],
+    ) -> Result<(GroupState, Vec<PendingCard>), Error> {
+        let envelope = InvitationEnvelope::read(invitation)?;
+        let cards = keys.cards(lock)?;
+        let mut cards = cards.ok_or_else(|| Error::Elsewhere(keys.path().to_owned()))?;
+        let found = cards.iter().position(|waiting| waiting.nonce == envelope.nonce);
+        let waiting = cards.swap_remove(found.ok_or(Error::UnknownCard)?);
+        let own = keys.identity().public().verifying_key();
+        Ok((invitation::open(&envelope, &waiting, own)?, cards))
     }
 
     /// The membership that this folder has had in the same group.
@@ -128,6 +153,7 @@ impl GroupMember {
     ) -> Result<GroupMember, Error> {
         keys.save(lock, name, &state)?;
         let (keys, name) = (Arc::clone(keys), name.to_owned());
-        Ok(GroupMember { keys, name, state, leavers: AnnouncedRemovals::default() })
+        let (leavers, compared) = (AnnouncedRemovals::default(), keys.compared(lock, &name)?);
+        Ok(GroupMember { keys, name, state, leavers, compared })
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use sealane_frame::notice::OrderView;
 use sealane_frame::{FrameBuf, open_stored};
 use sealane_seal::{Class, EpochSecret};
+use sealane_testing::copies_in_memory;
 use tempfile::TempDir;
 
 use super::*;
@@ -269,4 +270,22 @@ fn a_removal_never_fails_for_the_number_of_epochs() {
     missed.iter().for_each(|notice| drop(fleet.members[0].apply(notice).unwrap()));
     assert_eq!(fleet.members[0].epochs().newest(), Epoch(4201));
     assert!(fleet.members[0].apply(&healed).unwrap().is_empty());
+}
+
+#[test]
+fn a_member_at_rest_has_its_pairwise_key_in_memory_once() {
+    let mut fleet = MemberTestFleet::of(1);
+    let (keys, name) = (Arc::clone(&fleet.members[0].keys), fleet.members[0].name.clone());
+    // Made without a copy of the key on the stack.
+    let turned: Vec<u8> = fleet.members[0].state.wrap_key.iter().map(|byte| !byte).collect();
+    fleet.members.clear();
+    // Libraries left copies behind at the join.
+    let before = copies_in_memory(&turned);
+    let member = GroupMember::open(&keys, &name).unwrap();
+    let boxed = Box::new(member);
+    let now = copies_in_memory(&turned);
+    assert!((1..=before + 1).contains(&now), "{now} copies, {before} before");
+    assert!(!boxed.is_removed());
+    drop(boxed);
+    assert!(copies_in_memory(&turned) <= before);
 }

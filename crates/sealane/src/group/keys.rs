@@ -6,7 +6,8 @@ use sealane_frame::{
     FrameBuf, FrameCompression, FrameKind, FrameView, GroupTag, HEADER_BYTES, open_stored,
 };
 use sealane_group::{
-    EpochSource, GroupChange, GroupMember, GroupMembership, GroupNotice, GroupSender, RemovalMark,
+    ConsumerId, EpochSource, GroupChange, GroupMember, GroupMembership, GroupNotice, GroupSender,
+    RemovalMark,
 };
 use sealane_message::{DataType, Topic};
 use sealane_protocol::SealedEnvelope;
@@ -32,6 +33,8 @@ pub(crate) struct GroupKeyring {
     opener: Opener,
     /// The orders that the control stream showed once and shows now, if it has lost some.
     pub(super) rolled_back: Option<RolledBack>,
+    /// The most orders that a member has signed to have obeyed.
+    pub(super) signed_orders: u64,
     pub(super) policy: Policy,
     pub(super) conditions: Conditions,
     buf: FrameBuf,
@@ -72,6 +75,8 @@ pub(crate) struct OpenedDelivery {
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) sender: String,
+    /// Whether people have compared who that is.
+    pub(crate) compared: bool,
     /// When an urgent message was made.
     pub(crate) time_ms: Option<u64>,
     /// The low byte of how many orders the sender had obeyed.
@@ -95,6 +100,7 @@ impl GroupKeyring {
             sender: None,
             opener,
             rolled_back: None,
+            signed_orders: 0,
             policy: Policy::default(),
             conditions: Conditions::default(),
             buf: FrameBuf::new(),
@@ -139,6 +145,23 @@ impl GroupKeyring {
         Ok(self.member.refresh(&mut self.opener)?)
     }
 
+    /// Registers a consumer of the folder, or moves it on.
+    pub(super) fn consumer_at(
+        &mut self,
+        id: ConsumerId,
+        epoch: Option<Epoch>,
+    ) -> Result<(), Error> {
+        self.member.consumer_at(id, epoch)?;
+        Ok(self.member.refresh(&mut self.opener)?)
+    }
+
+    /// Erases what has been kept for too long, here and in memory. Another process of the folder
+    /// may have erased more.
+    pub(super) fn forget_aged(&mut self) -> Result<(), Error> {
+        self.member.forget_aged()?;
+        Ok(self.member.refresh(&mut self.opener)?)
+    }
+
     /// Takes a notice, and goes on in the newest epoch. Another process of the folder may have
     /// taken it before.
     pub(super) fn obey(&mut self, notice: &GroupNotice) -> Result<Vec<GroupChange>, Error> {
@@ -158,6 +181,13 @@ impl GroupKeyring {
             return Err(sealane_group::Error::RolledBack { shown, seen }.into());
         }
         Ok(())
+    }
+
+    /// That another member has signed to have obeyed more orders than were shown here, if so.
+    pub(super) fn behind_by_word(&self) -> Option<Error> {
+        let (missing, known) = (self.member.orders(), self.signed_orders);
+        let is_behind = known > missing && !self.member.is_removed();
+        is_behind.then(|| sealane_group::Error::Behind { missing, known }.into())
     }
 
     /// Why nothing of that type may be sealed now, if that is so. A call for help waits for no
@@ -263,12 +293,14 @@ impl GroupKeyring {
         let (codec, envelope) = self.envelope(header.codec(), data_type, body)?;
         let sender =
             self.member.name_of(opened.slot(), opened.epoch()).unwrap_or_default().to_owned();
+        let compared = self.member.is_compared(opened.slot());
         let (orders, live_from) = (header.orders(), self.member.live_from());
         Ok(OpenedDelivery {
             opened,
             data_type,
             codec,
             sender,
+            compared,
             time_ms,
             orders,
             live_from,

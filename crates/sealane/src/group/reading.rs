@@ -55,7 +55,7 @@ impl SubscriptionOpener {
         };
         let hash = self.seen.hash(&frame);
         let shown = self.group.keys().open(self.cursor, place, frame)?;
-        self.group.hinted(shown.orders);
+        self.group.hinted(shown.orders, shown.opened.class());
         let opened = &shown.opened;
         let identity = MessageIdentity::of(opened);
         let sender = identity.sender;
@@ -79,6 +79,7 @@ impl SubscriptionOpener {
         let seal = Seal {
             group: self.group.tag(),
             sender: shown.sender,
+            compared: shown.compared,
             slot: sender.slot.number(),
             class: opened.class(),
             data_type: shown.data_type,
@@ -113,8 +114,8 @@ impl SubscriptionOpener {
 /// A sealed message's frame.
 struct DeliveredFrame {
     frame: Vec<u8>,
-    /// Of a dead letter, the stream that the message was sealed for, as the letter says: if it is
-    /// another one, the frame does not open.
+    /// Of a dead letter, the stream that the message was sealed for: the one whose letters these
+    /// are.
     letter_of: Option<Topic>,
 }
 
@@ -136,7 +137,11 @@ fn find(message: &ReceivedMessage) -> Result<DeliveredFrame, DeliveryRejection> 
     {
         return Err(DeliveryRejection::NotSealed);
     }
-    let letter_of = text("stream").and_then(|stream| stream.parse().ok());
+    let letter_of: Option<Topic> = text("stream").and_then(|stream| stream.parse().ok());
+    let is_asked = |of: &Topic| message.stream.as_str().strip_prefix(DEAD) == Some(of.as_str());
+    if letter_of.as_ref().is_some_and(|of| !is_asked(of)) {
+        return Err(DeliveryRejection::Unasked);
+    }
     let frame = field("envelope").and_then(|envelope| read(message.codec, envelope));
     match (letter_of, frame) {
         (Some(stream), Some(frame)) => Ok(DeliveredFrame { frame, letter_of: Some(stream) }),

@@ -547,7 +547,54 @@ async fn a_dead_letter_opens_with_the_stream_that_it_names_and_no_other() {
     let mut dead = reader.subscribe("dead/log").from(StartPosition::First).await.unwrap();
     let mut events = dead.events();
     assert_eq!(number(&next(&mut dead).await), 7);
-    assert_eq!(refusals(&mut events, 1).await, ["NotAuthentic"]);
+    assert_eq!(refusals(&mut events, 1).await, ["NotAskedFor"]);
+}
+
+#[tokio::test]
+async fn a_letter_among_those_of_another_stream_is_refused() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    publish(&car.group(&client).await, "other", 7).await;
+    // It would open: the frame is of the stream that the letter names.
+    bury(&client, "other", &frames(&client, "other").await.remove(0)).await;
+    let reader = base.group(&client).await;
+    let mut dead = reader.subscribe("dead/log").from(StartPosition::First).await.unwrap();
+    let mut events = dead.events();
+    assert_eq!(refusals(&mut events, 1).await, ["NotAskedFor"]);
+    assert_eq!(dead.seal_counts().refused, 1);
+}
+
+#[tokio::test]
+async fn the_signed_word_of_a_member_that_obeyed_more_orders_is_a_warning() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let bob = invite(&base, "bob", PastSecrets::All);
+    base.group(&client).await.publish_orders().await.unwrap();
+    // The hub shows none of these orders. The car has them by another way.
+    let from = base.member().orders();
+    invite(&base, "dave", PastSecrets::All);
+    let mut ahead = car.member();
+    for notice in base.member().notices(0).unwrap() {
+        ahead.apply(&notice).unwrap();
+    }
+    assert!(ahead.orders() > from);
+    let (sender, reader) = (car.group(&client).await, bob.group(&client).await);
+    let mut events = reader.events();
+    let mut log = reader.subscribe("log").from(StartPosition::First).await.unwrap();
+    sender.publish("log", DataType::LOCATION, &numbered(0)).await.unwrap();
+    assert_eq!(number(&next(&mut log).await), 0);
+    reader.catch_up().await.unwrap();
+    assert!(reader.warnings().is_empty(), "nothing follows from what is not signed");
+    sender.publish("log", DataType::CHAT, &numbered(1)).await.unwrap();
+    assert_eq!(number(&next(&mut log).await), 1);
+    assert_eq!(refusals(&mut events, 1).await, ["Behind"]);
+    let warned: Vec<_> = reader.warnings().iter().map(|one| one.info().name).collect();
+    assert_eq!(warned, ["Behind"]);
+    // A member gone bad can sign any number: it stops nobody.
+    publish(&reader, "log", 2).await;
+    base.group(&client).await.publish_orders().await.unwrap();
+    reader.catch_up().await.unwrap();
+    assert!(reader.warnings().is_empty());
 }
 
 #[tokio::test]
@@ -638,10 +685,22 @@ fn what_fell_behind_a_removal_is_sealed_again() {
 async fn a_name_that_looks_like_a_members_is_not_invited() {
     let base = authority(NewGroup::default());
     invite(&base, "car", PastSecrets::All);
-    for name in ["base", "Base", "b\u{430}se", "car", "\u{441}ar"] {
-        let person = Person::new(name);
+    let mal = invite(&base, "mal", PastSecrets::All);
+    revoke(&base, "mal");
+    let invited = |person: &Person| {
         let card = IdentityCard::from_bytes(&person.keys.card().unwrap()).unwrap();
-        let refused = base.member().invite(&card, PastSecrets::All).unwrap_err();
-        assert_eq!(refused.info().name, "NameTaken", "{name}");
+        let invited = base.member().invite(&card, PastSecrets::All);
+        invited.map_err(|refused| refused.info().name)
+    };
+    let refused = |name: &str| invited(&Person::new(name)).unwrap_err();
+    for name in
+        ["base", "Base", "b\u{430}se", "car", "\u{441}ar", "\u{1d04}ar.", "8ase", "mal", "Mal"]
+    {
+        assert_eq!(refused(name), "NameTaken", "{name}");
     }
+    for name in ["1", "slot 1", "authority", "\u{430}uthority"] {
+        assert_eq!(refused(name), "InvalidName", "{name}");
+    }
+    // The name is its own, and so it may come again.
+    assert!(invited(&mal).is_ok());
 }

@@ -20,6 +20,7 @@ mod shares_work_among_members;
 mod speaks_the_protocol;
 mod speaks_tls;
 mod stores_once;
+mod takes_what_it_asked_for;
 mod waits_for_a_busy_store;
 mod wire;
 

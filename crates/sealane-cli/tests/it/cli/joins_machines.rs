@@ -355,7 +355,7 @@ fn an_end_knows_who_comes_and_goes_without_a_signal() {
     row.home.run("bus", &["key", "new", "bus"]);
     row.home.join("base", "bus");
     row.told(1, "base", |told| members(told) == 3 && awaited(told) == list(&[]));
-    row.home.run("base", &["group", "revoke", "fleet", "1"]);
+    row.home.run("base", &["group", "revoke", "fleet", "--slot", "1"]);
     let told = row.told(1, "base", |told| members(told) == 2);
     assert_eq!(awaited(&told), list(&[1]), "{told:?}");
     assert!(number(told.field("end").unwrap(), "epoch") > 0, "{told:?}");

@@ -184,9 +184,15 @@ fn each_message_says_who_sent_it_how_sure_that_is_and_how_old_an_urgent_one_is()
     let shown = String::from_utf8(output.unwrap().stdout).unwrap();
     let is_message = |line: &&str| !line.starts_with("sealane:");
     let lines: Vec<_> = shown.lines().map(str::trim_end).filter(is_message).collect();
-    assert!(lines[0].ends_with(r#"Z  s  0  car  C unsigned  {"data":"hello"}"#), "{shown}");
-    assert!(lines[1].contains("Z  s  1  car  S signed, ") && lines[1].contains("s ago  {"));
-    assert!(lines[2].contains("  s  2  car  S signed, OLD: 1h"), "{shown}");
+    assert!(
+        lines[0].ends_with(r#"Z  s  0  car  C unsigned, not compared  {"data":"hello"}"#),
+        "{shown}"
+    );
+    assert!(
+        lines[1].contains("Z  s  1  car  S signed, not compared, ")
+            && lines[1].contains("s ago  {")
+    );
+    assert!(lines[2].contains("  s  2  car  S signed, not compared, OLD: 1h"), "{shown}");
     assert!(lines[2].ends_with(r#"  {"data":"help"}"#), "{shown}");
     let written = said(&node, "base", &[&read[..], &["--json"]].concat());
     let seals: Vec<Value> =
