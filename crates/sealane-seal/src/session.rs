@@ -20,7 +20,7 @@ pub(crate) struct SenderSession {
     doubt: WindowDoubt,
 }
 
-/// Counters of one epoch of which some may have been accepted.
+/// Counters of one epoch, at most as many as a window has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ClosedCounters {
     epoch: Epoch,
@@ -73,8 +73,7 @@ impl SenderSession {
 
     /// Marks a counter that [`SenderSession::check`] let pass.
     pub(crate) fn accept(&mut self, class: Class, epoch: Epoch, counter: u64) {
-        let window =
-            if class == Class::Signed { &mut self.signed } else { &mut self.unsigned };
+        let window = if class == Class::Signed { &mut self.signed } else { &mut self.unsigned };
         if window.epoch() != epoch {
             *window = ReplayWindow::new(epoch);
         }
@@ -111,10 +110,12 @@ impl SenderSession {
                 if (then, next) <= reach {
                     return false;
                 }
-                let from = if then == place.0 { next.saturating_sub(WINDOW_BITS) } else { 0 };
                 self.unsigned = ReplayWindow::closed_below(epoch, counter + 1);
-                // These came while the question was on its way, and may be true.
-                self.closed = Some(ClosedCounters { epoch: place.0, from, to: place.1 });
+                // Otherwise a recording of the frame that moved the window would do so again. No
+                // more than a window's width is closed: whoever moved it chose how far.
+                let (epoch, to) = place;
+                let from = to.saturating_sub(WINDOW_BITS);
+                self.closed = Some(ClosedCounters { epoch, from, to });
             }
             (_, WindowDoubt::Asked { .. }) => {}
             (_, WindowDoubt::None | WindowDoubt::Raised) => self.doubt = WindowDoubt::Raised,

@@ -137,8 +137,7 @@ class Session:
         elif answered >= self.asked[0]:
             (then, following), self.asked = self.asked[1], None
             if (then, following) > reach:
-                first = max(following - WINDOW, 0) if then == place[0] else 0
-                self.closed = place[0], range(first, place[1])
+                self.closed = place[0], range(max(place[1] - WINDOW, 0), place[1])
                 self.unsigned = Window.above(epoch, counter + 1)
         return self.is_doubted or self.asked is not None
 

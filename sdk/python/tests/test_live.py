@@ -240,7 +240,7 @@ class Forged(unittest.TestCase):
         for counter, expected in (
             (6, "SL-SEAL-05"),
             (9001, "SL-SEAL-05"),
-            (9000 - 1023, "SL-SEAL-05"),
+            (9002 - 1024, "SL-SEAL-05"),
             (7, None),
             (8, None),
         ):

@@ -92,7 +92,7 @@ fn an_answer_sets_back_what_others_have_moved_and_opens_nothing_again() {
         assert!(take(&mut session, C, epoch, forged));
         assert!(session.announce(EPOCH, 100, FreshAnswer::Missing));
         session.ask(1);
-        // What is accepted while the question is on its way may be true.
+        // The forger goes on while the question is on its way.
         assert!(take(&mut session, C, epoch, forged + 1));
         assert!(!session.announce(EPOCH, 102, FreshAnswer::To(1)));
         for (epoch, counter) in (6..=102).map(|counter| (EPOCH, counter)).chain([

@@ -32,12 +32,15 @@ pub(crate) struct Node {
     accepted: BTreeSet<Name>,
     /// How many questions it has drawn.
     drawn: u64,
+    /// A forged frame was accepted. A forger of unsigned frames can have any of them accepted once
+    /// more, and gains nothing by that: it can make them.
+    is_forged: bool,
 }
 
 impl Node {
     pub(crate) fn new(group: Group, epochs: Epochs) -> Node {
         let (opener, accepted) = (opener(group, &epochs), BTreeSet::new());
-        let mut node = Node { group, epochs, opener, accepted, drawn: 0 };
+        let mut node = Node { group, epochs, opener, accepted, drawn: 0, is_forged: false };
         node.opener.require_answers();
         node.ask();
         node
@@ -82,14 +85,15 @@ impl Node {
             let is_signed = opened.class() == Class::Signed;
             let sender = (opened.epoch(), opened.slot(), opened.context());
             let name = (sender.0, sender.1, sender.2, is_signed, opened.counter());
-            assert!(self.accepted.insert(name), "accepted twice: {name:?}");
+            let is_new = self.accepted.insert(name) || self.is_forged && !is_signed;
+            assert!(is_new, "accepted twice: {name:?}");
         }
         Ok(is_accepted)
     }
 
     /// Opens a frame that a member has forged, and accepts it: it is no message of its sender.
     pub(crate) fn forged(&mut self, forged: &Sealed) {
-        let _ = forged.live(&mut self.opener);
+        self.is_forged |= forged.live(&mut self.opener).is_ok();
     }
 
     pub(crate) fn newest(&self) -> Epoch {
