@@ -221,6 +221,11 @@ fn a_wrong_clock_on_either_side_is_noticed() {
         assert_eq!(car.apply(&beater.beat(group, orders, time_ms)).unwrap().len(), 1);
     }
     assert!(age(car, now).is_none() && age(car, now + ALLOWED_MS + 5_000).is_some());
+    // Nor does it if it was the first that came.
+    let bus = &mut members[1];
+    apply(bus, &base.notices(0).unwrap()).unwrap();
+    assert_eq!(bus.apply(&far).unwrap().len(), 1);
+    assert_eq!(bus.apply(&beater.beat(group, orders, now)).unwrap().len(), 1);
 }
 
 /// A newer word of the authority stands against what a thief of the beater's key claims.

@@ -218,8 +218,7 @@ async fn unsigned_frames_in_a_members_name_silence_none_of_its_signed_messages()
     let first = *FrameView::parse(&first).unwrap().header();
     for ahead in 1..5 {
         let counter = first.sequence() + ahead;
-        let forged =
-            Forgery { context: first.context(), counter, ..as_member(&mal, &member, 1) };
+        let forged = Forgery { context: first.context(), counter, ..as_member(&mal, &member, 1) };
         enqueue(&client, "alarm", &forged.seal("alarm", 666)).await;
     }
     bob.publish("alarm", DataType::EMERGENCY, &numbered(2)).await.unwrap();
@@ -313,8 +312,12 @@ async fn a_signed_call_for_help_outlives_its_epoch_and_says_so() {
         Forgery { class, data_type, ..as_member(of, with, slot) }.seal("alarm", n)
     };
     let sos = signed(&car, &bob, 1, 1);
-    let chat = Forgery { class: Class::Signed, data_type: DataType::CHAT, counter: 5,
-        ..as_member(&car, &bob, 1) };
+    let chat = Forgery {
+        class: Class::Signed,
+        data_type: DataType::CHAT,
+        counter: 5,
+        ..as_member(&car, &bob, 1)
+    };
     for frame in [
         signed(&mal, &thief, 2, 666),
         as_member(&mal, &thief, 1).seal("alarm", 666),
