@@ -6,8 +6,8 @@ use sealane_frame::{
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{
-    AnnouncedQuestions, Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer,
-    SenderContext, SigningKey, Slot,
+    AnnouncedQuestions, Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History,
+    Sealer, SenderContext, SigningKey, Slot,
 };
 
 use crate::Error;

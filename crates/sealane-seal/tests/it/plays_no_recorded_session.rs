@@ -87,8 +87,7 @@ fn when_the_reader_stops_before_it_accepts() {
     for fate in [Fate::Crash, Fate::Drop] {
         for at in 0..24 {
             let mut node = Node::new(group, epochs.clone());
-            let recorded =
-                Start::new(group, slot(1), &epochs, 100).record(24, node.question());
+            let recorded = Start::new(group, slot(1), &epochs, 100).record(24, node.question());
             assert_eq!(node.play(&recorded[..at]), at);
             assert_eq!(node.take(&recorded[at], fate), Ok(false));
             is_played_in_vain(&mut node, &recorded[..at], "what was accepted");

@@ -152,11 +152,8 @@ fn a_slot_with_many_starts_forgets_its_own_quiet_ones() {
 fn junk_takes_no_room_of_signed_messages() {
     let mut seen = SeenMessages::new(false);
     for slot in 0..64 {
-        let identity = MessageIdentity {
-            sender: start(slot, EPOCH, 5),
-            is_signed: true,
-            counter: 9,
-        };
+        let identity =
+            MessageIdentity { sender: start(slot, EPOCH, 5), is_signed: true, counter: 9 };
         assert_eq!(see(&mut seen, identity, 1, 0), DuplicateVerdict::New);
     }
     for context in 0..MAX_SEEN_RANGES as u64 + 100 {
