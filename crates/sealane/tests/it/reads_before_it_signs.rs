@@ -2,6 +2,7 @@
 //! less than its invitation.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use sealane::{Client, DataType, GroupClient, StartPosition};
@@ -19,7 +20,7 @@ async fn publish(group: &GroupClient, n: u64) -> Result<(), sealane::Error> {
 
 /// A copy that no witness tells from the folder: of the same files, by other names.
 fn clone(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
+    fs::DirBuilder::new().mode(0o700).create(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
