@@ -260,7 +260,7 @@ fn a_member_that_misses_orders_still_calls_for_help() {
     sender.follow().unwrap();
     assert_eq!(sender.epoch(), Epoch(1));
     base.revoke(&[car.slot()]).unwrap().iter().for_each(|notice| drop(car.apply(notice)));
-    assert_eq!(named(car.urgent_sender()), "Removed");
+    assert_eq!(named(car.urgent_sender()), "RemovedMember");
 }
 
 #[test]
