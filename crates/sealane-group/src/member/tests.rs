@@ -9,8 +9,8 @@ use sealane_seal::{Class, EpochSecret};
 use tempfile::TempDir;
 
 use super::*;
-use crate::order::{GroupOrder, RekeyOrder, WrapId};
 use crate::notice::chained_secret;
+use crate::order::{GroupOrder, RekeyOrder, WrapId};
 use crate::renewal::tests::FoundRenewal;
 use crate::{IdentityCard, KeyFolder, PastSecrets};
 
