@@ -198,7 +198,7 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
 #[test]
 fn a_wrong_clock_on_either_side_is_noticed() {
     let place = Place::new();
-    let (mut base, mut members) = place.fleet(2, watched(false));
+    let (mut base, mut members) = place.fleet(3, watched(false));
     let (car, group) = (&mut members[0], base.id());
     let beater = Beater::new(1);
     apply(car, &base.set_beater(Some(&beater.key())).unwrap()).unwrap();
