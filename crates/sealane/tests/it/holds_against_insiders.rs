@@ -39,10 +39,10 @@ pub(crate) async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
 
 /// The tools of an attacker with a member's folder, for sealing by hand.
 pub(crate) struct Forgery<'a> {
-    with: &'a GroupMember,
-    keys: &'a KeyFolder,
-    slot: u16,
-    epoch: u64,
+    pub(crate) with: &'a GroupMember,
+    pub(crate) keys: &'a KeyFolder,
+    pub(crate) slot: u16,
+    pub(crate) epoch: u64,
     pub(crate) class: Class,
     pub(crate) data_type: DataType,
     pub(crate) context: SenderContext,
