@@ -88,7 +88,7 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
     }
 }
 
-/// What an authority has given, or the removals that a member has heard.
+/// The orders that an authority has given, or the removals that a member has heard.
 fn orders(member: &GroupMember, from: u64) -> Result<Vec<GroupNotice>, CliFailure> {
     let heard = if member.is_authority() { Vec::new() } else { member.heard_removals()? };
     if !heard.is_empty() {
