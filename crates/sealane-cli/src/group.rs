@@ -113,7 +113,7 @@ fn set_forget_after(
     Ok(member.set_forget_after(whole_ms(forget_after))?)
 }
 
-/// What an authority has given, or the removals that a member has heard.
+/// The orders that an authority has given, or the removals that a member has heard.
 fn orders(member: &GroupMember, from: u64) -> Result<Vec<GroupNotice>, CliFailure> {
     let heard = if member.is_authority() { Vec::new() } else { member.heard_removals()? };
     if !heard.is_empty() {

@@ -27,9 +27,9 @@ const ANEW: u8 = 1;
 /// A hash of all orders up to one of them: what the next order stands on. Before the first order
 /// it is the group's id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ChainHead(pub [u8; 32]);
+pub struct OrderChainHead(pub [u8; 32]);
 
-impl ChainHead {
+impl OrderChainHead {
     /// The beginning of a group's chain.
     pub const fn of_group(group: GroupId) -> Self {
         Self(group.0)
@@ -42,9 +42,9 @@ impl ChainHead {
     }
 }
 
-impl std::fmt::Debug for ChainHead {
+impl std::fmt::Debug for OrderChainHead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ChainHead({})", sealane_message::hex::encode(&self.short()))
+        write!(f, "OrderChainHead({})", sealane_message::hex::encode(&self.short()))
     }
 }
 
@@ -84,7 +84,7 @@ pub struct OrderView<'a> {
     /// Its number.
     pub number: u64,
     /// The head of the chain before it.
-    pub before: ChainHead,
+    pub before: OrderChainHead,
     /// How many slots were given, this order included. An authority that was restored reads it.
     pub given: u16,
     /// The frame.
@@ -99,7 +99,7 @@ pub struct RenewalView<'a> {
     /// Its number.
     pub number: u64,
     /// The head of the chain before it. Of one that begins anew: of the chain that it leaves.
-    pub before: ChainHead,
+    pub before: OrderChainHead,
     /// As [`OrderView::given`].
     pub given: u16,
     /// The epoch that it begins.
@@ -117,7 +117,7 @@ pub struct GroupHeartbeat {
     /// How many orders were given.
     pub orders: u64,
     /// The head of the chain behind them.
-    pub head: ChainHead,
+    pub head: OrderChainHead,
     /// The group's newest epoch, or 0 from a beater, which does not know it.
     pub epoch: Epoch,
     /// Milliseconds since 1970-01-01 UTC.
@@ -210,7 +210,7 @@ impl<'a> NoticeView<'a> {
 }
 
 fn order<'a>(fields: &mut ByteReader<'a>) -> Option<OrderView<'a>> {
-    let (number, before) = (word(fields)?, ChainHead(fields.array()?));
+    let (number, before) = (word(fields)?, OrderChainHead(fields.array()?));
     let given = u16::from_be_bytes(fields.array()?);
     let frame = fields.bytes(fields.rest().len())?;
     (!frame.is_empty()).then_some(OrderView { number, before, given, frame })
@@ -233,7 +233,7 @@ fn renewal(rest: &[u8]) -> Result<Option<RenewalView<'_>>, NoticeFault> {
 
 fn renewal_fields<'a>(fields: &mut ByteReader<'a>) -> Option<RenewalView<'a>> {
     let (group, number) = (GroupId(fields.array()?), word(fields)?);
-    let (before, given) = (ChainHead(fields.array()?), u16::from_be_bytes(fields.array()?));
+    let (before, given) = (OrderChainHead(fields.array()?), u16::from_be_bytes(fields.array()?));
     let epoch = Epoch(word(fields)?);
     let [flags] = fields.array()?;
     let sealed = fields.bytes(fields.rest().len())?;
@@ -244,7 +244,7 @@ fn renewal_fields<'a>(fields: &mut ByteReader<'a>) -> Option<RenewalView<'a>> {
 }
 
 fn heartbeat(fields: &mut ByteReader<'_>) -> Option<GroupHeartbeat> {
-    let (orders, head) = (word(fields)?, ChainHead(fields.array()?));
+    let (orders, head) = (word(fields)?, OrderChainHead(fields.array()?));
     Some(GroupHeartbeat { orders, head, epoch: Epoch(word(fields)?), time_ms: word(fields)? })
 }
 
@@ -349,7 +349,7 @@ mod tests {
 
     /// One notice of each kind, with zeros for signatures.
     fn all() -> Vec<Vec<u8>> {
-        let before = ChainHead([7; 32]);
+        let before = OrderChainHead([7; 32]);
         let order = OrderView { number: 9, before, given: 3, frame: b"frame" };
         let renewal = RenewalView {
             group: GroupId([1; 32]),

@@ -1,4 +1,4 @@
-use sealane_frame::notice::ChainHead;
+use sealane_frame::notice::OrderChainHead;
 use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
@@ -113,7 +113,7 @@ pub(crate) fn open(
     let certificate = MemberCertificate::from_bytes(&charter, reader.part()?)?;
     let routing = Zeroizing::new(reader.array()?);
     let live_from = Epoch(reader.u64()?);
-    let (orders, head) = (reader.u64()?, ChainHead(reader.array()?));
+    let (orders, head) = (reader.u64()?, OrderChainHead(reader.array()?));
     let time_ms = reader.u64()?;
     let beater: [u8; 32] = reader.array()?;
     let marks = RemovalMarks::read(&mut reader)?;

@@ -96,7 +96,7 @@ pub use member::{
 pub use notice::{GroupNotice, read_orders, write_orders};
 pub use removal::{AnnouncedRemoval, MemberRemoval};
 pub use roster::{GroupRoster, RosterEntry};
-pub use sealane_frame::notice::{ChainHead, GroupHeartbeat, RemovalNotice};
+pub use sealane_frame::notice::{GroupHeartbeat, OrderChainHead, RemovalNotice};
 pub use sender::{GroupSender, SealRun};
 pub use source::{EpochSource, GroupChange};
 pub use text::{from_text, is_text, to_text};

@@ -9,8 +9,8 @@ use crate::removal::AnnouncedRemovals;
 use crate::sender::{SealedWhileBehind, SenderSource};
 use crate::state::GroupState;
 use crate::{
-    AnnouncedRemoval, ChainHead, EpochSource, Error, Fingerprint, GroupChange, GroupNotice,
-    GroupRoster, GroupSender, RemovalMark, RemovalNotice, now_ms,
+    AnnouncedRemoval, EpochSource, Error, Fingerprint, GroupChange, GroupNotice, GroupRoster,
+    GroupSender, OrderChainHead, RemovalMark, RemovalNotice, now_ms,
 };
 
 mod apply;
@@ -171,7 +171,7 @@ impl GroupMember {
     }
 
     /// The head of the chain of the orders that were obeyed.
-    pub fn head(&self) -> ChainHead {
+    pub fn head(&self) -> OrderChainHead {
         self.state.head
     }
 
@@ -197,8 +197,8 @@ impl GroupMember {
         self.leavers.0.iter().all(|one| one.removal.allows(slot, epoch, counter))
     }
 
-    /// Keeps whom the authority is about to remove. The notice itself is kept for good: an authority
-    /// that is put back to before the removal takes it from here.
+    /// Keeps whom the authority is about to remove. The notice itself is kept for good: an
+    /// authority that is put back to before the removal takes it from here.
     fn leave(
         &mut self,
         removal: RemovalNotice,

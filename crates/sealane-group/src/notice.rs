@@ -1,6 +1,6 @@
 use sealane_frame::notice::{
-    ChainHead, GroupHeartbeat, NOTICE_VERSION, NoticeFault, NoticeView, OrderView, RemovalNotice,
-    RenewalView, chained_part, notice_label,
+    GroupHeartbeat, NOTICE_VERSION, NoticeFault, NoticeView, OrderChainHead, OrderView,
+    RemovalNotice, RenewalView, chained_part, notice_label,
 };
 use sealane_seal::{EpochSecret, GroupId};
 
@@ -105,9 +105,9 @@ impl GroupNotice {
     }
 
     /// The head of the chain behind an order or a renewal.
-    pub fn head(&self) -> Option<ChainHead> {
+    pub fn head(&self) -> Option<OrderChainHead> {
         let part = chained_part(&self.bytes)?;
-        Some(ChainHead(blake3::derive_key("Sealane 1.0 chain of orders", part)))
+        Some(OrderChainHead(blake3::derive_key("Sealane 1.0 chain of orders", part)))
     }
 
     /// How many orders there are at least, if the authority has signed that.
@@ -150,7 +150,7 @@ impl From<NoticeFault> for Error {
 
 /// The secret of an epoch: what its order carries, bound to all orders up to that one. So those who
 /// obeyed another log hold another secret.
-pub(crate) fn chained_secret(carried: &EpochSecret, head: ChainHead) -> EpochSecret {
+pub(crate) fn chained_secret(carried: &EpochSecret, head: OrderChainHead) -> EpochSecret {
     let mut hasher = blake3::Hasher::new_keyed(carried.expose());
     hasher.update(b"Sealane 1.0 epoch of a chain ");
     hasher.update(&head.0);

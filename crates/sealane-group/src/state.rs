@@ -1,6 +1,6 @@
 //! A member's state of a group.
 
-use sealane_frame::notice::ChainHead;
+use sealane_frame::notice::OrderChainHead;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::limits::MAX_EPOCHS_HELD;
 use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, SigningKey, Slot};
@@ -53,9 +53,9 @@ pub(crate) struct GroupState {
     /// How many orders were obeyed: the number of the next one. The authority's: given.
     pub(crate) orders: u64,
     /// The head of the chain behind those.
-    pub(crate) head: ChainHead,
+    pub(crate) head: OrderChainHead,
     /// The head behind the first order of the epoch that is awaited.
-    pub(crate) began: ChainHead,
+    pub(crate) began: OrderChainHead,
     /// How many orders the invitation knew of: no hub may show fewer.
     pub(crate) floor: u64,
     /// How many orders were given, by what the authority has signed.
@@ -251,7 +251,7 @@ impl GroupState {
         }
         let (orders, known, claimed) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (awaited, marked) = (Epoch(reader.u64()?), Epoch(reader.u64()?));
-        let (head, began) = (ChainHead(reader.array()?), ChainHead(reader.array()?));
+        let (head, began) = (OrderChainHead(reader.array()?), OrderChainHead(reader.array()?));
         let (floor, elsewhere, given) = (reader.u64()?, Epoch(reader.u64()?), reader.u16()?);
         let marks = RemovalMarks::read(&mut reader)?;
         let beater: [u8; 32] = reader.array()?;

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use sealane_frame::notice::{ChainHead, NoticeView, OrderView};
+use sealane_frame::notice::{NoticeView, OrderChainHead, OrderView};
 use sealane_frame::{FrameBuf, FrameKind, HeaderFields, Priority, open_stored, seal_frame};
 use sealane_message::hex::encode as hex;
 use sealane_seal::{
@@ -37,7 +37,7 @@ const SECRET: [u8; 32] = [2; 32];
 const SECRET_BEFORE: [u8; 32] = [6; 32];
 const SALT: [u8; 32] = [3; 32];
 /// The head of the chain before the order.
-const BEFORE: ChainHead = ChainHead([17; 32]);
+const BEFORE: OrderChainHead = OrderChainHead([17; 32]);
 /// Members by slot, and the byte that their pairwise keys are made of.
 const MEMBERS: [(u16, u8); 2] = [(1, 4), (1000, 5)];
 /// The removed member, which has a key nevertheless.
@@ -283,13 +283,22 @@ fn made(kept: &GroupVectorRecord) -> Value {
             "begun": hex(begun.expose()),
             "bytes": hex(notice().as_bytes()),
         },
-        "heartbeat": { "time_ms": 1_795_000_000_000_u64, "head": hex(&BEFORE.0), "bytes": hex(heartbeat().as_bytes()) },
+        "heartbeat": {
+            "time_ms": 1_795_000_000_000_u64,
+            "head": hex(&BEFORE.0),
+            "bytes": hex(heartbeat().as_bytes()),
+        },
         "removal": { "slot": REMOVED.0, "mark": MARK, "bytes": hex(removal().as_bytes()) },
         "roster": { "entries": entries(&listed), "head": hex(HEAD), "sealed": hex(&sealed) },
         "renewal": {
             "members": keys(&MEMBERS[1..]),
             "silent": keys(&[MEMBERS[0], REMOVED]),
-            "fresh": { "slot": 1, "once": hex(&waiting().seed[..]), "key": hex(&by_card.wrap_key[..]), "signing": hex(&by_card.signing[..]) },
+            "fresh": {
+                "slot": 1,
+                "once": hex(&waiting().seed[..]),
+                "key": hex(&by_card.wrap_key[..]),
+                "signing": hex(&by_card.signing[..]),
+            },
             "entries": entries(&roster()),
             "bytes": hex(&kept.renewal),
         },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sealane_frame::machine::{KeptGroup, Keys, Member, Rekeyed};
-use sealane_frame::notice::{ChainHead, OrderView, RemovalNotice, notice_label};
+use sealane_frame::notice::{OrderChainHead, OrderView, RemovalNotice, notice_label};
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::{
     Epoch, EpochSecret, Epochs, Group, GroupId, History, SenderContext, SigningKey, Slot, Suite,
@@ -100,7 +100,7 @@ impl MeshProvision {
     ///
     /// The errors of the cipher library.
     pub fn order(&self, number: u64, frame: &[u8]) -> Result<Vec<u8>, MeshError> {
-        let before = ChainHead::of_group(self.group.id());
+        let before = OrderChainHead::of_group(self.group.id());
         self.signed(OrderView { number, before, given: 0, frame }.to_bytes(), 0)
     }
 

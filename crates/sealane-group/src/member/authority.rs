@@ -198,8 +198,8 @@ impl GroupMember {
     }
 
     /// Gives all members a fresh secret under the keys that they have. It closes the group, for
-    /// reading and for writing, to whoever has old epochs' secrets alone; whoever has a copy of a member's folder follows it:
-    /// against that, [`GroupMember::heal`].
+    /// reading and for writing, to whoever has old epochs' secrets alone. A copy of a member's
+    /// folder follows it: against that, [`GroupMember::heal`].
     ///
     /// # Errors
     ///
@@ -482,7 +482,7 @@ impl OrderIssuer<'_> {
             }
         }
         removed.iter().for_each(|slot| self.state.roster.remove(*slot, epoch));
-        // Whoever has the secrets of earlier epochs goes on writing in them otherwise.
+        // A thief of the secrets of earlier epochs goes on writing in them otherwise.
         self.state.live_from = epoch;
         self.state.epochs.insert(epoch, chained_secret(&secret, self.state.began))?;
         Ok(())

@@ -4,7 +4,9 @@ use sealane_seal::Epoch;
 use crate::charter::GroupCharter;
 use crate::member::control_topic;
 use crate::wire::{GroupFieldReader, begin, put_part};
-use crate::{ChainHead, Error, GroupDocument, GroupHeartbeat, GroupMember, GroupNotice, Identity};
+use crate::{
+    Error, GroupDocument, GroupHeartbeat, GroupMember, GroupNotice, Identity, OrderChainHead,
+};
 
 /// A beater's description of a group: the charter of the group whose orders it counts, and where
 /// they are. A beater holds no secret of the group, and opens nothing.
@@ -54,8 +56,8 @@ impl BeaterView {
     }
 
     /// The head of the chain before the first order.
-    pub fn first_head(&self) -> ChainHead {
-        ChainHead::of_group(self.charter.id())
+    pub fn first_head(&self) -> OrderChainHead {
+        OrderChainHead::of_group(self.charter.id())
     }
 
     /// A heartbeat: so many orders were seen at that time, and that is the head of their chain.
@@ -67,7 +69,7 @@ impl BeaterView {
         &self,
         identity: &Identity,
         orders: u64,
-        head: ChainHead,
+        head: OrderChainHead,
         time_ms: u64,
     ) -> Result<GroupNotice, Error> {
         let heartbeat = GroupHeartbeat { orders, head, epoch: Epoch(0), time_ms };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealane_frame::notice::ChainHead;
+use sealane_frame::notice::OrderChainHead;
 use sealane_seal::{Epoch, EpochSecret, Epochs};
 use zeroize::Zeroizing;
 
@@ -50,8 +50,8 @@ impl GroupMember {
             wraps: Vec::new(),
             certificates: Vec::new(),
             orders: 0,
-            head: ChainHead::of_group(charter.id()),
-            began: ChainHead::of_group(charter.id()),
+            head: OrderChainHead::of_group(charter.id()),
+            began: OrderChainHead::of_group(charter.id()),
             floor: 0,
             known: 0,
             claimed: 0,

@@ -150,8 +150,8 @@ fn a_heal_waits_for_the_orders_before_it() {
     assert_eq!(std::fs::metadata(place.path("car1/cards")).unwrap().len(), 38 + 16);
 }
 
-/// The thief has the folder as it was, and a member gone bad tells it the new secret: it cannot sign
-/// for the member any more. The member keeps its slot, its name and its past.
+/// The thief has the folder as it was, and a member gone bad tells it the new secret: it cannot
+/// sign for the member any more. The member keeps its slot, its name and its past.
 #[test]
 fn the_fresh_card_brings_a_signing_key() {
     let place = Place::quick();

@@ -1,4 +1,4 @@
-//! What may only grow is never overwritten by an older copy: an authority that was put back to
+//! An older copy never overwrites a state that may only grow: an authority that was put back to
 //! before a removal gives the group back to nobody.
 
 use sealane_group::{EpochSource, GroupChange, GroupMember, KeyFolder, NewGroup};

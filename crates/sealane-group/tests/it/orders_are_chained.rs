@@ -71,7 +71,7 @@ fn a_heartbeat_and_another_order_of_the_last_number_tell_as_much() {
     for name in ["car1", "car2"] {
         assert_eq!(named(reopen(&place.path(name)).sender()), "OrdersForked");
     }
-    // What nobody has signed tells nothing.
+    // A heartbeat that nobody has signed tells nothing.
     let mut copy = reopen(&place.path("base"));
     let mut forged = copy.heartbeat().unwrap().as_bytes().to_vec();
     forged[20] ^= 1;
@@ -97,7 +97,7 @@ fn members_of_two_logs_do_not_read_each_other() {
     assert_eq!([secret(&one), secret(&two)], [secret(&car), secret(&bus)]);
     let frame = seal(&mut car.sender().unwrap(), Class::Group, b"x");
     assert!(open(&mut bus.opener().unwrap(), &frame).is_err());
-    // Whoever is an order apart in one log reads the other: nothing else of the log is in a key.
+    // Members that are an order apart in one log read each other: nothing else is in a key.
     let mut late = reopen(&place.path("car1"));
     apply(&mut late, &one.set_beater(Some(&[3; 32])).unwrap()).unwrap();
     let frame = seal(&mut late.sender().unwrap(), Class::Group, b"y");
@@ -162,7 +162,7 @@ fn a_beaters_word_for_another_log_stops_nobody() {
     let beater = Ed25519KeyPair::from_seed_unchecked(&[1; 32]).unwrap();
     let key = beater.public_key().as_ref().try_into().unwrap();
     apply(&mut members[0], &base.set_beater(Some(&key)).unwrap()).unwrap();
-    let (orders, head) = (base.orders(), sealane_group::ChainHead([9; 32]));
+    let (orders, head) = (base.orders(), sealane_group::OrderChainHead([9; 32]));
     let time_ms = sealane_testing::now_ms() + 1000;
     let mut bytes = GroupHeartbeat { orders, head, epoch: Epoch(0), time_ms }.to_bytes();
     let signed = [b"Sealane 1.0 heartbeat ", &base.id().0[..], &bytes].concat();

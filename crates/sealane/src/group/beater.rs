@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealane_group::{BeaterView, ChainHead, Identity};
+use sealane_group::{BeaterView, Identity, OrderChainHead};
 
 use super::control::{self, ControlPage, ControlReader};
 use crate::request::now_ms;
@@ -20,7 +20,7 @@ pub struct GroupBeater {
     identity: Arc<Identity>,
     reader: ControlReader,
     orders: u64,
-    head: ChainHead,
+    head: OrderChainHead,
 }
 
 impl GroupBeater {

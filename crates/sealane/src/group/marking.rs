@@ -21,7 +21,7 @@ pub(super) async fn marks(group: &GroupClient) -> Result<Vec<RemovalMark>, Error
     Ok(opened.into_iter().chain(others).map(|look| look.mark).collect())
 }
 
-/// What the authority has found at the end of a stream.
+/// The end of a stream, as the authority has found it.
 struct StreamLook {
     mark: RemovalMark,
     has_opened: bool,

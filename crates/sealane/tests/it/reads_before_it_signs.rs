@@ -128,7 +128,7 @@ async fn a_restored_authority_gives_the_group_back_to_nobody() {
     assert_eq!(member(&back).roster().find("mal"), None);
 }
 
-/// What a thief seals with the keys of a folder as it was.
+/// A thief that seals with the keys of a folder as it was.
 struct Thief<'a> {
     keys: &'a KeyFolder,
     member: &'a GroupMember,
