@@ -13,7 +13,7 @@ use crate::{Error, GroupDocument};
 /// The data type of the control frame that carries each order: `spec/group.md`, section *Orders*.
 /// 3 is an announcement.
 const CERTIFY: u16 = 1;
-const ADVANCE: u16 = 4;
+pub(crate) const ADVANCE: u16 = 4;
 const ADMIT: u16 = 5;
 pub(crate) const REKEY: u16 = 6;
 const MARK: u16 = 7;

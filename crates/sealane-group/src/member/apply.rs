@@ -9,7 +9,7 @@ use super::control_topic;
 use crate::certificate::MemberCertificate;
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::notice::chained_secret;
-use crate::order::{GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
+use crate::order::{ADVANCE, GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
 use crate::renewal::{FreshMemberKeys, OpenedRenewal, VerifiedRenewal};
 use crate::state::{GroupState, NewestHeartbeat};
 use crate::{
@@ -181,9 +181,17 @@ fn known_here(
     folder: &MemberFolder<'_>,
     notice: &GroupNotice,
 ) -> Result<Vec<GroupChange>, Error> {
-    let (number, given, epoch) = match notice.view()? {
-        NoticeView::Order(order) => (order.number, order.given, None),
-        NoticeView::Renewal(renewal) => (renewal.number, renewal.given, Some(renewal.epoch)),
+    let reached = state.elsewhere.max(state.epochs.newest());
+    let (number, given, reached) = match notice.view()? {
+        NoticeView::Order(order) => {
+            let data_type = FrameView::parse(order.frame)?.header().data_type();
+            let begins = matches!(data_type, REKEY | ADVANCE) && order.number >= state.known;
+            // Each order that was not shown may have begun an epoch.
+            let missed = order.number.saturating_sub(state.known);
+            let reached = reached.0.saturating_add(missed).saturating_add(u64::from(begins));
+            (order.number, order.given, Epoch(reached))
+        }
+        NoticeView::Renewal(one) => (one.number, one.given, reached.max(one.epoch)),
         NoticeView::Heartbeat(_) | NoticeView::Removal(_) => return Ok(Vec::new()),
     };
     let is_given = number < state.orders
@@ -191,12 +199,8 @@ fn known_here(
     if is_given {
         return Ok(Vec::new());
     }
-    let behind = number.saturating_add(1);
-    let reached = state.elsewhere.max(state.epochs.newest());
-    // An order begins one epoch at most.
-    let one_each = Epoch(reached.0.saturating_add(behind.saturating_sub(state.known)));
-    state.elsewhere = epoch.map_or(one_each, |epoch| reached.max(epoch));
-    state.known = state.known.max(behind);
+    state.elsewhere = reached;
+    state.known = state.known.max(number.saturating_add(1));
     state.given = state.given.max(given);
     if let NoticeView::Renewal(renewal) = notice.view()? {
         // The keys that these members have now are in no log: they are invited again.
