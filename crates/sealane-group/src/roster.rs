@@ -335,10 +335,10 @@ pub(crate) mod tests {
         assert_eq!(alike("car 2", 0x34), None, "its own");
         assert_eq!(alike("car 3", 0x99), None);
         assert_eq!((roster.slots_left(false), roster.slots_left(true)), (1018, 0));
-        assert_eq!(roster.free_slot(false).unwrap().number(), 6);
+        assert_eq!(roster.free_slot(false, 0).unwrap().number(), 6);
         roster.admit(entry(1023, 0x55, "last", None));
         assert_eq!(roster.slots_left(false), 0);
-        assert!(matches!(roster.free_slot(false), Err(Error::RosterFull)));
+        assert!(matches!(roster.free_slot(false, 0), Err(Error::RosterFull)));
     }
 
     #[test]

@@ -101,6 +101,9 @@ impl GroupMember {
         }
         let slot = state.roster.free_slot(state.charter.is_pair, state.given)?;
         let signer = self.keys.identity().authority()?;
+        // An old slot may be in the hands of a thief: it stays removed whatever becomes of the
+        // authority's folder.
+        self.announce_removals(&lock, &state, &unmarked(replaces.as_slice()))?;
         let mut issue = self.issue(&lock, state);
         if replaces.is_some() || past == PastSecrets::None {
             issue.rekey(&replaces.into_iter().collect::<Vec<_>>())?;
@@ -128,9 +131,7 @@ impl GroupMember {
     /// [`Error::NotAuthority`], [`Error::UnknownMember`], [`Error::Refused`] for the authority
     /// itself; [`Error::Elsewhere`] as in [`GroupMember::invite`].
     pub fn revoke(&mut self, slots: &[Slot]) -> Result<Vec<GroupNotice>, Error> {
-        let leavers: Vec<_> =
-            slots.iter().map(|slot| MemberRemoval { slot: *slot, mark: 0 }).collect();
-        self.revoke_at(&leavers)
+        self.revoke_at(&unmarked(slots))
     }
 
     /// Removes members, and says which of their latest frames were sent before. What goes ahead of
@@ -302,6 +303,8 @@ impl GroupMember {
         let silent: Vec<Slot> = others.filter(|slot| !is_fresh(*slot)).collect();
         let epoch = Epoch(state.epochs.newest().0 + 1);
         if drops_silent {
+            // The renewal's roster is sealed: in the clear only these notices name the removed.
+            self.announce_removals(&lock, &state, &unmarked(&silent))?;
             silent.iter().for_each(|slot| state.roster.remove(*slot, epoch));
         }
         for (slot, card) in &cards {
@@ -506,6 +509,11 @@ impl OrderIssuer<'_> {
     fn finish(self) -> (GroupState, Vec<GroupNotice>) {
         (self.state, self.notices)
     }
+}
+
+/// Removals of which the authority does not say what was sent before.
+fn unmarked(slots: &[Slot]) -> Vec<MemberRemoval> {
+    slots.iter().map(|slot| MemberRemoval { slot: *slot, mark: 0 }).collect()
 }
 
 /// The slots of those who brought the cards.
