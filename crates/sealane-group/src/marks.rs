@@ -1,5 +1,7 @@
 //! Where a removal begins to hold in each stream.
 
+use std::collections::HashSet;
+
 use sealane_seal::{Binding, Epoch};
 
 use crate::limits::MAX_MARKS_HELD;
@@ -53,6 +55,18 @@ impl RemovalMarks {
             |kept: &HeldRemovalMark| marks.iter().any(|mark| mark.stream == kept.mark.stream);
         self.0.retain(|kept| kept.epoch != epoch || !is_new(kept));
         self.0.extend(marks.iter().map(|mark| HeldRemovalMark { mark: *mark, epoch }));
+        self.shorten();
+    }
+
+    /// Takes the marks of another list that this one does not have.
+    pub(crate) fn merge(&mut self, other: &RemovalMarks) {
+        let place = |kept: &HeldRemovalMark| (*kept.mark.stream.as_bytes(), kept.epoch);
+        let known: HashSet<_> = self.0.iter().map(place).collect();
+        self.0.extend(other.0.iter().filter(|kept| !known.contains(&place(kept))));
+        self.shorten();
+    }
+
+    fn shorten(&mut self) {
         self.0.sort_unstable();
         self.0.dedup();
         while self.0.len() > MAX_MARKS_HELD {

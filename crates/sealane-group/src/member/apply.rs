@@ -504,7 +504,7 @@ fn renew(
         return Ok(GroupChange::Removed);
     };
     let OpenedRenewal { secret, roster, fresh } = opened;
-    check_removals(state, folder, renewal.number, &roster)?;
+    check_removals(state, folder.keys, folder.name, (renewal.number, &roster))?;
     let removed = gone(state, &roster);
     state.began = state.head;
     state.epochs.insert(renewal.epoch, chained_secret(&secret, state.began))?;
@@ -518,13 +518,14 @@ fn renew(
     Ok(GroupChange::Rekeyed { epoch: renewal.epoch, removed })
 }
 
-/// A slot that was removed never lives again, and none is given twice. An authority that was put
-/// back to before a removal does not know of it.
-fn check_removals(
+/// A slot that was removed never lives again, and none is given twice: not by a renewal of that
+/// number, nor by an invitation behind so many orders. An authority that was put back to before a
+/// removal does not know of it.
+pub(super) fn check_removals(
     state: &GroupState,
-    folder: &MemberFolder<'_>,
-    number: u64,
-    roster: &GroupRoster,
+    keys: &IdentityKeys,
+    name: &str,
+    (number, roster): (u64, &GroupRoster),
 ) -> Result<(), Error> {
     let lives = |slot| roster.entry(slot).filter(|entry| entry.removed.is_none());
     let mut entries = state.roster.entries().iter();
@@ -535,7 +536,7 @@ fn check_removals(
         };
         lives(known.slot).is_some_and(|now| known.removed.is_some() || is_other(now))
     });
-    let heard = folder.keys.heard_removals(folder.name)?;
+    let heard = keys.heard_removals(name)?;
     // A removal may be heard before its order, and the order may come behind this renewal.
     let heard = heard.iter().filter_map(GroupNotice::removes).filter(|one| one.order < number);
     let mut heard = heard.map(|removal| removal.slot);

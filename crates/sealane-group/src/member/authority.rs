@@ -33,6 +33,11 @@ const RENEWAL_STEP: u64 = 64;
 /// backups.
 const RENEWAL_ORDERS: u64 = 1 << 20;
 
+/// The greatest number that a new beginning may have had, of so many orders.
+pub(super) fn last_beginning(orders: u64) -> u64 {
+    orders.saturating_sub(1) / RENEWAL_ORDERS * RENEWAL_ORDERS
+}
+
 /// An invitation, and what the others must be told.
 #[derive(Debug, Clone)]
 pub struct IssuedInvitation {

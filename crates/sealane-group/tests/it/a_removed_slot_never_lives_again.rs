@@ -1,8 +1,8 @@
 //! What may only grow is never overwritten by an older copy: an authority that was put back to
 //! before a removal gives the group back to nobody.
 
-use sealane_group::{EpochSource, GroupChange, GroupMember, KeyFolder, NewGroup};
-use sealane_seal::{Class, Epoch};
+use sealane_group::{EpochSource, GroupChange, GroupMember, KeyFolder, NewGroup, RemovalMark};
+use sealane_seal::{Binding, Class, Epoch};
 
 use crate::shared::{Place, apply, card, clone, invite, join, named, open, reopen, seal};
 
@@ -176,6 +176,89 @@ fn nothing_begins_anew_on_removals_that_cannot_be_read() {
     assert_eq!(car.epochs().newest(), Epoch(1));
     apply(&mut car, &base.removals(0).unwrap()).unwrap();
     apply(&mut car, &renewed).unwrap();
+}
+
+/// A member that refused the new beginning is invited again: its folder still knows who was removed.
+#[test]
+fn an_invitation_gives_the_group_back_to_nobody() {
+    let place = Place::quick();
+    let Restored { mut car, mut bus, mal, mut restored, .. } = restored(&place);
+    let renewed = restored.renew(None).unwrap();
+    assert_eq!(named(apply(&mut car, &renewed)), "OrdersForked");
+    // One of the two has obeyed the order, and the other's folder has heard the notice as well.
+    for name in ["car1", "car2"] {
+        let keys = KeyFolder::open(&place.path(name), None).unwrap();
+        let invited = invite(&mut restored, &keys);
+        assert_eq!(named(keys.join(&invited.invitation, None, None)), "OrdersForked", "{name}");
+        let member = reopen(&place.path(name));
+        assert_eq!(member.roster().entry(mal.slot()).unwrap().removed(), Some(Epoch(1)));
+        assert_eq!(member.epochs().newest(), Epoch(1));
+    }
+    assert_eq!(named(apply(&mut bus, &renewed)), "OrdersForked");
+    // The authority is told, and the same members join.
+    apply(&mut restored, &car.heard_removals().unwrap()).unwrap();
+    restored.renew(None).unwrap();
+    let keys = KeyFolder::open(&place.path("car1"), None).unwrap();
+    let invited = invite(&mut restored, &keys);
+    let car = keys.join(&invited.invitation, None, None).unwrap();
+    assert_eq!(car.roster().entry(mal.slot()).unwrap().removed(), Some(Epoch(1)));
+    car.sender().unwrap();
+}
+
+/// The notice alone is enough, also where the order has not come; and nothing else that a folder
+/// knows is forgotten by a new invitation.
+#[test]
+fn an_invitation_takes_nothing_from_what_a_folder_knows() {
+    let place = Place::quick();
+    let (mut base, mut members) = place.fleet(4, NewGroup::default());
+    clone(&place.path("base"), &place.path("back"));
+    let log = Binding::stream("log");
+    let rotated = base.rotate().unwrap();
+    let marked = base.mark(&[RemovalMark { stream: log, generation: 1, next: 7 }]).unwrap();
+    let beater = |base: &mut GroupMember| base.set_beater(None).unwrap();
+    let known = [rotated, marked, beater(&mut base), beater(&mut base)].concat();
+    let known = [known, base.rotate().unwrap()].concat();
+    apply(&mut members[0], &known).unwrap();
+    let orders = base.orders();
+    // The authority before all that invites the member, and nothing says that it began anew.
+    let mut back = reopen(&place.path("back"));
+    let keys = KeyFolder::open(&place.path("car1"), None).unwrap();
+    let invited = invite(&mut back, &keys);
+    let mut car = keys.join(&invited.invitation, None, None).unwrap();
+    assert_eq!(named(car.sender()), "Behind", "orders are known that the invitation does not know");
+    assert_eq!((car.live_from(), car.first_epoch(&log, 1, 7)), (Epoch(2), Epoch(1)));
+    assert!(car.orders() < orders && car.epochs().secret(Epoch(2)).is_some());
+    // A log that has forked stays so until the authority begins anew.
+    assert_eq!(named(car.apply(&base.notices(car.orders()).unwrap()[0])), "OrdersForked");
+    let again = invite(&mut back, &keys);
+    assert_eq!(named(keys.join(&again.invitation, None, None).unwrap().sender()), "OrdersForked");
+    hear(&mut back, &base);
+    back.renew(None).unwrap();
+    let again = invite(&mut back, &keys);
+    keys.join(&again.invitation, None, None).unwrap().sender().unwrap();
+
+    // Another folder has heard of a removal, and no more.
+    let mal = members[2].slot();
+    base.revoke(&[mal]).unwrap();
+    apply(&mut members[1], &base.removals(0).unwrap()).unwrap();
+    let keys = KeyFolder::open(&place.path("car2"), None).unwrap();
+    let invited = invite(&mut back, &keys);
+    assert_eq!(named(keys.join(&invited.invitation, None, None)), "OrdersForked");
+}
+
+#[test]
+fn a_slot_that_was_given_elsewhere_stays_listed_behind_an_invitation() {
+    let place = Place::quick();
+    let Restored { mut base, mut car, mut restored, .. } = restored(&place);
+    let (van, admitted) = join(&mut base, &place.keys("van"));
+    apply(&mut car, &admitted).unwrap();
+    hear(&mut restored, &base);
+    restored.renew(None).unwrap();
+    let keys = KeyFolder::open(&place.path("car1"), None).unwrap();
+    let invited = invite(&mut restored, &keys);
+    let car = keys.join(&invited.invitation, None, None).unwrap();
+    let listed = car.roster().entry(van.slot()).unwrap();
+    assert_eq!((listed.name(), listed.removed().is_some()), ("van", true));
 }
 
 /// A removal that was announced and whose order did not remove anybody is kept against nobody.
