@@ -2,6 +2,7 @@
 //! less than its invitation.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use sealane::{Client, DataType, GroupClient, StartPosition};
@@ -19,7 +20,7 @@ async fn publish(group: &GroupClient, n: u64) -> Result<(), sealane::Error> {
 
 /// A copy that no witness tells from the folder: of the same files, by other names.
 fn clone(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
+    fs::DirBuilder::new().mode(0o700).create(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
@@ -125,6 +126,32 @@ async fn a_restored_authority_gives_the_group_back_to_nobody() {
     publish(&car, 1).await.unwrap();
     assert_eq!(publish(&thief, 9).await.unwrap_err().code(), "SL-GROUP-24");
     assert_eq!(member(&back).roster().find("mal"), None);
+}
+
+/// A hub whose stream is empty, or shows less than a restored folder has given, tells it nothing of
+/// what came after.
+#[tokio::test]
+async fn a_hub_that_shows_too_few_orders_was_not_read() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let ops = base.group(&client).await;
+    ops.publish_orders().await.unwrap();
+    ops.check_shown().await.unwrap();
+    car.group(&client).await.check_shown().await.unwrap();
+    let backup = base.keys.backup(None).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let restored = |name: &str| {
+        let keys = KeyFolder::restore(&place.path().join(name), &backup, None).unwrap();
+        keys.group("fleet").unwrap()
+    };
+    let group = client.group(restored("one")).await.unwrap();
+    group.check_shown().await.unwrap();
+    client.remove(ops.control_topic().as_str()).await.unwrap();
+    let other = client.group(restored("two")).await.unwrap();
+    group.catch_up().await.unwrap();
+    for group in [&group, &other] {
+        assert_eq!(group.check_shown().await.unwrap_err().code(), "SL-GROUP-31");
+    }
 }
 
 /// What a thief seals with the keys of a folder as it was.
