@@ -202,10 +202,11 @@ fn known_here(
     state.elsewhere = reached;
     state.known = state.known.max(number.saturating_add(1));
     state.given = state.given.max(given);
-    if let NoticeView::Renewal(renewal) = notice.view()? {
-        // The keys that these members have now are in no log: they are invited again.
+    if let NoticeView::Renewal(_) = notice.view()? {
+        // The keys that these members have now are in no log: they are invited again. They were
+        // members until the new beginning, and what they have signed by then is read.
         let fresh = VerifiedRenewal::read(&state.charter, notice.as_bytes())?.fresh_slots();
-        fresh.into_iter().for_each(|slot| state.roster.remove(slot, renewal.epoch));
+        fresh.into_iter().for_each(|slot| state.roster.retire(slot));
     }
     Err(elsewhere(state, folder.keys))
 }

@@ -348,6 +348,7 @@ impl GroupMember {
         let newest = state.epochs.newest().max(state.elsewhere).max(beyond.unwrap_or_default());
         let epoch = Epoch(far(newest.0, RENEWAL_STEP));
         let number = far(state.orders.max(state.known).max(newest.0), RENEWAL_ORDERS);
+        state.roster.begin(epoch);
         state.is_copied = false;
         let notice = self.fresh_start(&mut state, &[], number, epoch, true)?;
         self.publish(&lock, (state, vec![notice]))
