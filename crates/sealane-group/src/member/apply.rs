@@ -32,7 +32,7 @@ pub(super) enum VerifiedNotice<'a> {
         is_authoritys: bool,
     },
     Removal(RemovalNotice),
-    /// Another order in the place of the one that was obeyed last.
+    /// Another order, or another renewal, in the place of the one that was obeyed last.
     Rival {
         order: u64,
     },
@@ -64,8 +64,7 @@ pub(super) fn verify<'a>(
                 return Err(Error::OtherGroup(GroupDocument::Order));
             }
             let number = order.number;
-            let is_rival = number.checked_add(1) == Some(state.orders)
-                && notice.head().is_some_and(|head| head != state.head);
+            let is_rival = is_rival(state, number, notice);
             if number < state.orders && !is_authority && !is_rival {
                 return Ok(None);
             }
@@ -77,6 +76,10 @@ pub(super) fn verify<'a>(
         }
         NoticeView::Renewal(_) => {
             let renewal = VerifiedRenewal::read(&state.charter, notice.as_bytes())?;
+            // Two copies of one backup begin anew under one number, in one epoch.
+            if is_rival(state, renewal.number, notice) && !is_authority {
+                return Ok(Some(VerifiedNotice::Rival { order: renewal.number }));
+            }
             Ok(Some(VerifiedNotice::Renewal { renewal, notice }))
         }
         NoticeView::Removal(removal) => {
@@ -160,6 +163,13 @@ pub(super) fn is_same(one: &GroupState, other: &GroupState) -> bool {
     let flags = |of: &GroupState| (of.is_removed, of.is_copied, of.is_forked);
     let elsewhere = |of: &GroupState| (of.given, of.elsewhere);
     (known(one), flags(one), elsewhere(one)) == (known(other), flags(other), elsewhere(other))
+        && one.roster == other.roster
+}
+
+/// Whether a notice is another one than that which was obeyed last, under its number.
+fn is_rival(state: &GroupState, number: u64, notice: &GroupNotice) -> bool {
+    let is_last = number.checked_add(1) == Some(state.orders);
+    is_last && notice.head().is_some_and(|head| head != state.head)
 }
 
 /// Whether a heartbeat counts as many orders as were obeyed here, and other ones.
