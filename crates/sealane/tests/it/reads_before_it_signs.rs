@@ -9,6 +9,7 @@ use sealane::{Client, DataType, GroupClient, StartPosition};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_group::{EpochSource, GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets};
 use sealane_protocol::SealedEnvelope;
+use sealane_seal::policy::Policy;
 use sealane_seal::{Binding, Class, Epoch, Epochs, History, Sealer, SenderContext, Slot};
 
 use crate::members::{Person, authority, fleet, invite, refusals};
@@ -234,6 +235,25 @@ async fn after_a_heal_or_a_rotation_nobody_writes_in_the_epochs_before() {
         assert_eq!(refusals(&mut events, 3).await, ["AfterRemoval"; 3], "{heals}");
         assert!(is_silent(&mut log).await);
     }
+}
+
+/// What a member has sealed is no junk, though the authority's own policy would not show it.
+#[tokio::test]
+async fn a_stricter_policy_of_the_authority_marks_no_earlier() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let policy = Policy::from_toml("version = 1\ntype.location.floor = 'S'").unwrap();
+    let ops = base.group(&client).await.with_policy(policy);
+    let sender = car.group(&client).await;
+    for n in 0..3 {
+        publish(&sender, n).await.unwrap();
+    }
+    base.member().rotate().unwrap();
+    ops.publish_orders().await.unwrap();
+    sender.catch_up().await.unwrap();
+    let generation = client.stream("log").await.unwrap().generation;
+    let first = |offset| car.member().first_epoch(&Binding::stream("log"), generation, offset);
+    assert_eq!([first(2), first(3)], [Epoch(0), Epoch(1)]);
 }
 
 /// Anybody who may publish can make streams with frames of a group's tag that nobody opens. They
