@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_message::hex;
 use sealane_seal::{Epoch, GroupId, Slot, Term};
@@ -174,6 +176,13 @@ impl GroupRoster {
             }
         }
         if self.entries.len() > MAX_ROSTER_MEMBERS { Err(Error::RosterFull) } else { Ok(self) }
+    }
+
+    /// The epochs in which the keys of somebody ended: by a removal, or by a fresh card.
+    pub(crate) fn ends(&self) -> HashSet<Epoch> {
+        let fresh =
+            |entry: &RosterEntry| entry.fresh.iter().map(|key| key.since).collect::<Vec<_>>();
+        self.entries.iter().flat_map(|one| one.removed.into_iter().chain(fresh(one))).collect()
     }
 
     /// Adds an entry behind all others.

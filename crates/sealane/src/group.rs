@@ -293,6 +293,10 @@ impl GroupClient {
         let mut count = self.send_orders(from).await?;
         if self.keys().provisioned()?.owes_marks() {
             let marks = marking::marks(self).await?;
+            let lost = self.keys().provisioned()?.marks_lost_by(&marks);
+            if lost > 0 {
+                tracing::error!(lost, "marks of earlier removals leave: there are too many streams");
+            }
             let notices = self.keys().provisioned()?.mark(&marks)?;
             count += control::publish(&self.inner.client, self.inner.tag, &notices).await?;
         }

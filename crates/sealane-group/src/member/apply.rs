@@ -368,7 +368,7 @@ fn obey_order(state: &mut GroupState, frame: &[u8]) -> Result<Option<GroupChange
         }
         GroupOrder::Rekey(order) => rekey(state, &order),
         GroupOrder::Mark { epoch, marks } => {
-            state.marks.add(epoch, &marks);
+            state.marks.add(epoch, &marks, &state.roster);
             Ok(Some(GroupChange::Marked(marks.len())))
         }
         GroupOrder::Beater(key) => {

@@ -244,13 +244,19 @@ impl GroupMember {
         let epoch = state.live_from;
         let marks = marks.get(..marks.len().min(MAX_MARKS_HELD)).unwrap_or_default();
         let mut issue = self.issue(&lock, state);
-        issue.state.marks.add(epoch, marks);
+        issue.state.marks.add(epoch, marks, &issue.state.roster);
         issue.state.marked = epoch;
         for marks in marks.chunks(MAX_ORDER_MARKS) {
             issue.give(&GroupOrder::Mark { epoch, marks: marks.to_vec() })?;
         }
         let issued = issue.finish();
         self.publish(&lock, issued)
+    }
+
+    /// How many marks of earlier removals leave if the members are told these: nobody holds more
+    /// than [`MAX_MARKS_HELD`].
+    pub fn marks_lost_by(&self, marks: &[RemovalMark]) -> usize {
+        self.state.marks.clone().add(self.state.live_from, marks, &self.state.roster)
     }
 
     /// Whether the members were not told marks of the last fresh secret yet.

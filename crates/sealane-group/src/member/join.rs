@@ -170,7 +170,7 @@ fn keep_known(
     invitation::keep_past(&mut state.epochs, &earlier.epochs);
     let roster = std::mem::take(&mut state.roster);
     state.roster = roster.with_past(&earlier.roster, state.epochs.newest())?;
-    state.marks.merge(&earlier.marks);
+    state.marks.merge(&earlier.marks, &state.roster);
     state.live_from = state.live_from.max(earlier.live_from);
     state.floor = state.floor.max(earlier.floor);
     state.known = state.known.max(earlier.known);
