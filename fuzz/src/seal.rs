@@ -2,8 +2,7 @@
 
 use sealane_seal::{
     Announcement, Attached, Binding, Class, Epoch, EpochSecret, Epochs, Error, Form, Group,
-    GroupId, History, Opener, Sealer, SenderContext, SframeHeader, SigningKey, Slot,
-    Suite, Term,
+    GroupId, History, Opener, Sealer, SenderContext, SframeHeader, SigningKey, Slot, Suite, Term,
 };
 
 const META: [u8; 4] = *b"meta";

@@ -96,17 +96,8 @@ impl BenchMembers {
         roster.insert(GROUP, own, SENDER)?;
         let sealer = start(group, own, opener.epochs())?;
         let process = std::process::id();
-        let mut members = Self {
-            group,
-            sealer,
-            opener,
-            fields,
-            binding,
-            dictionary,
-            roster,
-            starts: 0,
-            process,
-        };
+        let mut members =
+            Self { group, sealer, opener, fields, binding, dictionary, roster, starts: 0, process };
         members.announce()?;
         Ok(members)
     }

@@ -93,15 +93,7 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
         }
         GroupVerb::Orders { group, from } => {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
-            let member = folder.group(group)?;
-            let heard = if member.is_authority() { Vec::new() } else { member.heard_removals()? };
-            let notices = if heard.is_empty() {
-                // Behind the orders a removal's own notice is kept, and tells nothing new.
-                [member.notices(*from)?, member.removals(*from)?].concat()
-            } else {
-                heard
-            };
-            terminal.write(&write_orders(&notices))
+            terminal.write(&write_orders(&orders(&folder.group(group)?, *from)?))
         }
         GroupVerb::RelayCard { group } => relay_card(&folder.group(group)?, terminal),
         GroupVerb::Publish { .. } | GroupVerb::Resend { .. } | GroupVerb::Beat { .. } => Ok(()),
@@ -125,6 +117,16 @@ fn set_forget_after(
 ) -> Result<(), CliFailure> {
     let Some(forget_after) = forget_after else { return Ok(()) };
     Ok(member.set_forget_after(whole_ms(forget_after))?)
+}
+
+/// What an authority has given, or the removals that a member has heard.
+fn orders(member: &GroupMember, from: u64) -> Result<Vec<GroupNotice>, CliFailure> {
+    let heard = if member.is_authority() { Vec::new() } else { member.heard_removals()? };
+    if !heard.is_empty() {
+        return Ok(heard);
+    }
+    // Behind the orders a removal's own notice is kept, and tells nothing new.
+    Ok([member.notices(from)?, member.removals(from)?].concat())
 }
 
 /// How orders get to the members.

@@ -42,7 +42,8 @@ impl RequiredGroups {
     }
 
     fn add(&mut self, pattern: &str, group: &str) -> Result<(), InputError> {
-        let read: Pattern = pattern.parse().map_err(|error: TopicError| format!("`{pattern}`: {error}"))?;
+        let wrong = |error: TopicError| format!("`{pattern}`: {error}");
+        let read: Pattern = pattern.parse().map_err(wrong)?;
         if group.is_empty() {
             return Err(format!("`{pattern}` requires no group").into());
         }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use members::{Members, READER, RELAY};
 use sealane_frame::{
-    Fragment, FrameBuf, Reassembly, ReassemblyProgress, SlotRing, forward_batch,
-    forward_in_place, open_compact, open_frame, seal_compact, seal_frame, to_compact, to_full,
+    Fragment, FrameBuf, Reassembly, ReassemblyProgress, SlotRing, forward_batch, forward_in_place,
+    open_compact, open_frame, seal_compact, seal_frame, to_compact, to_full,
 };
 use sealane_seal::{Class, Suite};
 

@@ -1,5 +1,5 @@
-//! The members whose fingerprints people have compared in this folder, by slot: a slot is never given
-//! to anybody else.
+//! The members whose fingerprints people have compared in this folder, by slot: a slot is never
+//! given to anybody else.
 
 use sealane_seal::Slot;
 

@@ -248,8 +248,7 @@ sealane_message::errors! {
         #[cause("the authority's key has signed two logs of orders that contradict each other")]
         #[hint("Two copies of the authority's key folder give orders, or it was put back to an \
                 earlier state. Have it begin anew: `sealane group renew GROUP -s HUB`, with \
-                `--from FILE` for the removals that `sealane group orders GROUP > FILE` writes \
-                here.")]
+                `--from FILE` for the removals that `sealane group orders GROUP` writes here.")]
         Forked {
             /// The first order that does not follow.
             order: u64,

@@ -58,8 +58,7 @@ impl GroupMember {
         opener.set_live_floor(self.live_from());
         opener.require_answers();
         let (may_ask, wait) = (Instant::now(), FIRST_WAIT);
-        let mut reader =
-            LiveReader { opener, leavers: AnnouncedRemovals::of(self), may_ask, wait };
+        let mut reader = LiveReader { opener, leavers: AnnouncedRemovals::of(self), may_ask, wait };
         reader.ask()?;
         Ok(reader)
     }

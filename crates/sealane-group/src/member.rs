@@ -390,10 +390,10 @@ impl GroupMember {
     }
 
     /// Takes what the folder has, changes it, and keeps it if `change` says so.
-    pub(crate) fn change(
-        &mut self,
-        change: impl FnOnce(&IdentityKeys, &KeyFolderLock, &str, &mut GroupState) -> Result<bool, Error>,
-    ) -> Result<(), Error> {
+    pub(crate) fn change<F>(&mut self, change: F) -> Result<(), Error>
+    where
+        F: FnOnce(&IdentityKeys, &KeyFolderLock, &str, &mut GroupState) -> Result<bool, Error>,
+    {
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
         if change(&self.keys, &lock, &self.name, &mut state)? {

@@ -6,8 +6,8 @@ use sealane_frame::{
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{
-    AnnouncedQuestions, Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer,
-    SenderContext, SigningKey, Slot,
+    AnnouncedQuestions, Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History,
+    Sealer, SenderContext, SigningKey, Slot,
 };
 
 use crate::Error;
@@ -98,7 +98,9 @@ impl SenderSource {
             SenderSource::Folder { keys, name, behind } => {
                 let state = keys.load(&keys.lock()?, name)?;
                 match state.check_sealing() {
-                    Err(Error::Behind { .. }) if *behind == SealedWhileBehind::Urgent => {}
+                    // Nobody can take a call for help away by holding orders back, or by two logs.
+                    Err(Error::Behind { .. } | Error::Forked { .. })
+                        if *behind == SealedWhileBehind::Urgent => {}
                     outcome => outcome?,
                 }
                 MemberStanding::of(keys, &state)

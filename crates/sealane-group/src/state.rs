@@ -243,12 +243,7 @@ impl GroupState {
         let live_from = Epoch(reader.u64()?);
         let roster = GroupRoster::read(&mut reader)?;
         let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
-        let count = reader.count(MAX_ROSTER_MEMBERS, WRAP_KEY_BYTES)?;
-        let mut wraps = Vec::with_capacity(count);
-        for _ in 0..count {
-            let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
-            wraps.push((slot, read_pairwise(&mut reader)?));
-        }
+        let wraps = read_wraps(&mut reader)?;
         let count = reader.count(MAX_CERTIFICATES_WAITING, 4)?;
         let mut certificates = Vec::with_capacity(count);
         for _ in 0..count {
@@ -302,6 +297,16 @@ fn read_pairwise(reader: &mut GroupFieldReader<'_>) -> Result<PairwiseKey, Error
     let bytes = reader.bytes(key.len())?;
     key.copy_from_slice(bytes);
     Ok(key)
+}
+
+fn read_wraps(reader: &mut GroupFieldReader<'_>) -> Result<WrapKeys, Error> {
+    let count = reader.count(MAX_ROSTER_MEMBERS, WRAP_KEY_BYTES)?;
+    let mut wraps = Vec::with_capacity(count);
+    for _ in 0..count {
+        let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+        wraps.push((slot, read_pairwise(reader)?));
+    }
+    Ok(wraps)
 }
 
 /// Appends epochs and secrets behind their count.

@@ -35,7 +35,11 @@ enum WindowDoubt {
     /// The next question of the reader is to settle it.
     Raised,
     /// That question and all later ones settle it. The place is that of the window at that time.
-    Asked { question: u64, epoch: Epoch, next: u64 },
+    Asked {
+        question: u64,
+        epoch: Epoch,
+        next: u64,
+    },
 }
 
 /// How an announcement proves that it was made of late.

@@ -335,8 +335,9 @@ impl GroupClient {
     }
 
     /// Warnings for people before they trust what they read. This member may be removed, or may not
-    /// have obeyed all orders, also by the signed word of another member. The control stream may have lost orders. The folder may be copied or
-    /// restored. No heartbeat may have come for longer than the group's charter allows.
+    /// have obeyed all orders, also by the signed word of another member. The control stream may
+    /// have lost orders. The folder may be copied or restored. No heartbeat may have come for
+    /// longer than the group's charter allows.
     pub fn warnings(&self) -> Vec<Error> {
         let keys = self.keys();
         let behind = keys.check_orders().err().or_else(|| keys.behind_by_word());

@@ -89,6 +89,23 @@ pub enum GroupVerb {
         #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
         forget_after: Option<std::time::Duration>,
     },
+    /// Remove members: the others get a fresh secret
+    Revoke {
+        /// The group
+        group: String,
+        /// Their names, or the beginning of their keys
+        #[arg(required_unless_present = "slot")]
+        members: Vec<String>,
+        /// Remove the member in this slot, too; repeatable
+        #[arg(long, value_name = "N")]
+        slot: Vec<u16>,
+        /// Do not ask on a terminal
+        #[arg(long, short)]
+        yes: bool,
+        /// Write the orders for the members into this file
+        #[arg(long, value_name = "FILE")]
+        orders: Option<PathBuf>,
+    },
     /// Keep that the authority's fingerprint, or a member's, was compared over another way
     Compare {
         /// The group
@@ -98,23 +115,6 @@ pub enum GroupVerb {
         /// The member with this card, and not the authority
         #[arg(long, value_name = "FILE")]
         card: Option<PathBuf>,
-    },
-    /// Remove members: the others get a fresh secret
-    Revoke {
-        /// The group
-        group: String,
-        /// Their names, or the beginning of their keys
-        #[arg(required_unless_present = "slot")]
-        members: Vec<String>,
-        /// Remove the member in this slot, too
-        #[arg(long, value_name = "N")]
-        slot: Vec<u16>,
-        /// Do not ask on a terminal
-        #[arg(long, short)]
-        yes: bool,
-        /// Write the orders for the members into this file
-        #[arg(long, value_name = "FILE")]
-        orders: Option<PathBuf>,
     },
     /// Give all members a new secret; a stolen copy of a member's folder can follow (see heal)
     Rotate {

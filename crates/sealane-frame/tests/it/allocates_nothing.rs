@@ -3,9 +3,9 @@
 use crate::counting::allocations_of;
 use crate::shared::members::{self, CLASSES, EPOCH, Members, READER, RELAY, binding};
 use sealane_frame::{
-    Fragment, FrameBuf, PeerTag, Reassembly, ReassemblyProgress, SlotRing,
-    forward_batch, forward_in_place, open_compact, open_frame, open_stored, seal_compact,
-    seal_frame, to_compact, to_full,
+    Fragment, FrameBuf, PeerTag, Reassembly, ReassemblyProgress, SlotRing, forward_batch,
+    forward_in_place, open_compact, open_frame, open_stored, seal_compact, seal_frame, to_compact,
+    to_full,
 };
 use sealane_seal::{Class, Suite};
 

@@ -98,7 +98,8 @@ fn no_clock_that_is_set_erases_anything_early_or_keeps_it_for_good() {
 fn a_folder_may_allow_less_and_a_damaged_account_holds_everything() {
     let folder = tempfile::tempdir().unwrap();
     let mut member = member(&folder);
-    begin(&mut member, 1, 0, 2);
+    member.consumer_at(ConsumerId::new("hub", "s", "slow"), None).unwrap();
+    (0..2).for_each(|_| drop(member.rotate().unwrap()));
     member.set_forget_after(HOUR_MS).unwrap();
     let path = folder.path().join("base/groups/fleet/erasure");
     fs::write(&path, "junk").unwrap();

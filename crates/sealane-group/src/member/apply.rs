@@ -124,7 +124,8 @@ pub(super) fn apply(
             if *is_authoritys && contradicts(state, heartbeat) {
                 return Err(forked(state));
             }
-            if heartbeat.time_ms <= state.beat.time_ms && heartbeat.orders <= state.known {
+            let is_newer = state.beat.is_before(heartbeat.time_ms, now_ms());
+            if !is_newer && heartbeat.orders <= state.known {
                 // A beater's word for another log is no evidence of one.
                 return Ok(Vec::new());
             }

@@ -10,8 +10,8 @@ use sealane_testing::copies_in_memory;
 use tempfile::TempDir;
 
 use super::*;
-use crate::order::{GroupOrder, RekeyOrder, WrapId};
 use crate::notice::chained_secret;
+use crate::order::{GroupOrder, RekeyOrder, WrapId};
 use crate::renewal::tests::FoundRenewal;
 use crate::{IdentityCard, KeyFolder, PastSecrets};
 

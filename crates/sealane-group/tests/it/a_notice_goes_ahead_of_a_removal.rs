@@ -29,11 +29,7 @@ fn hear(reader: &mut LiveReader, frames: &[Vec<u8>]) -> Vec<&'static str> {
 }
 
 /// An announcement to that reader, and frames behind it.
-fn speak(
-    member: &GroupMember,
-    reader: &mut LiveReader,
-    count: usize,
-) -> (Vec<u8>, Vec<Vec<u8>>) {
+fn speak(member: &GroupMember, reader: &mut LiveReader, count: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut sender, mut buf) = (member.sender().unwrap(), FrameBuf::new());
     let questions = AnnouncedQuestions::answering(&reader.questions().unwrap());
     let announced = sender.announce(questions, &mut buf).unwrap().to_vec();

@@ -104,8 +104,7 @@ fn unsigned_frames_in_its_name_silence_a_sender_for_one_announcement() {
     assert_eq!(play(&mut reader, &recorded), (3, true));
     let forged = {
         let (slot, context) = (sender.slot(), sender.context());
-        let mut forger =
-            Sealer::new(base.group(), slot, context, base.epochs(), 1 << 39).unwrap();
+        let mut forger = Sealer::new(base.group(), slot, context, base.epochs(), 1 << 39).unwrap();
         let fields = HeaderFields {
             class: Class::Group,
             ..HeaderFields::new(base.tag(), base.source().unwrap(), 1)

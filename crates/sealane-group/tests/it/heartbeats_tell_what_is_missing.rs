@@ -198,7 +198,7 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
 #[test]
 fn a_wrong_clock_on_either_side_is_noticed() {
     let place = Place::new();
-    let (mut base, mut members) = place.fleet(2, watched(false));
+    let (mut base, mut members) = place.fleet(3, watched(false));
     let (car, group) = (&mut members[0], base.id());
     let beater = Beater::new(1);
     apply(car, &base.set_beater(Some(&beater.key())).unwrap()).unwrap();
@@ -221,6 +221,11 @@ fn a_wrong_clock_on_either_side_is_noticed() {
         assert_eq!(car.apply(&beater.beat(group, orders, time_ms)).unwrap().len(), 1);
     }
     assert!(age(car, now).is_none() && age(car, now + ALLOWED_MS + 5_000).is_some());
+    // Nor does it if it was the first that came.
+    let bus = &mut members[1];
+    apply(bus, &base.notices(0).unwrap()).unwrap();
+    assert_eq!(bus.apply(&far).unwrap().len(), 1);
+    assert_eq!(bus.apply(&beater.beat(group, orders, now)).unwrap().len(), 1);
 }
 
 /// A newer word of the authority stands against what a thief of the beater's key claims.
@@ -255,7 +260,7 @@ fn a_member_that_misses_orders_still_calls_for_help() {
     sender.follow().unwrap();
     assert_eq!(sender.epoch(), Epoch(1));
     base.revoke(&[car.slot()]).unwrap().iter().for_each(|notice| drop(car.apply(notice)));
-    assert_eq!(named(car.urgent_sender()), "Removed");
+    assert_eq!(named(car.urgent_sender()), "RemovedMember");
 }
 
 #[test]

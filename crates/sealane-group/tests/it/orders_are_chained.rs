@@ -39,6 +39,7 @@ fn an_order_of_another_log_is_refused_and_nothing_is_sealed_before_a_new_beginni
     assert_eq!(named(apply(&mut bus, &rotated)), "OrdersForked");
     apply(&mut bus, &two.rotate().unwrap()).unwrap();
     assert_eq!(named(bus.sender()), "OrdersForked");
+    assert!(bus.urgent_sender().is_ok(), "two logs silence no call for help");
     assert_eq!(bus.epochs().newest(), car.epochs().newest());
     // The authority hears of the other one, and begins anew beyond both.
     for notice in one.notices(0).unwrap() {

@@ -148,7 +148,8 @@ fn a_live_sender_is_not_closed_by_who_announces_itself_in_its_slot() {
     let mut sender = world.members[0].sender().unwrap();
     let mut reader = world.base.opener().unwrap();
     let mut buf = FrameBuf::new();
-    let mut announcement = sender.announce(AnnouncedQuestions::default(), &mut buf).unwrap().to_vec();
+    let mut announcement =
+        sender.announce(AnnouncedQuestions::default(), &mut buf).unwrap().to_vec();
     let announced = open_announcement(&mut reader, &mut announcement).unwrap();
     assert_eq!(announced.announcement().orders, world.members[0].orders());
     announced.accept();

@@ -95,10 +95,9 @@ fn an_answer_sets_back_what_others_have_moved_and_opens_nothing_again() {
         // The forger goes on while the question is on its way.
         assert!(take(&mut session, C, epoch, forged + 1));
         assert!(!session.announce(EPOCH, 102, FreshAnswer::To(1)));
-        for (epoch, counter) in (6..=102).map(|counter| (EPOCH, counter)).chain([
-            (epoch, forged),
-            (epoch, forged + 1),
-        ]) {
+        for (epoch, counter) in
+            (6..=102).map(|counter| (EPOCH, counter)).chain([(epoch, forged), (epoch, forged + 1)])
+        {
             assert!(!take(&mut session, C, epoch, counter), "{epoch:?} {counter}");
         }
         assert!((103..3000).all(|counter| take(&mut session, C, EPOCH, counter)));

@@ -90,7 +90,7 @@ fn another_body_announces_nobody() {
     let epochs = epochs(group);
     let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
     let good = Announcement::new(1, 0).to_bytes();
-    for body in [&good[1..], &[2; 17], &[], &[&good[..], &[0]].concat()] {
+    for body in [&good[1..], &[1; 17], &[], &[&good[..], &[0]].concat()] {
         let (class, form, binding) = (Class::Signed, Form::Full, Binding::link());
         let message = seal_for(&mut sender, &binding, class, form, META, body);
         assert_eq!(message.announce(&mut reader).unwrap_err(), Error::Malformed);

@@ -87,8 +87,7 @@ fn when_the_reader_stops_before_it_accepts() {
     for fate in [Fate::Crash, Fate::Drop] {
         for at in 0..24 {
             let mut node = Node::new(group, epochs.clone());
-            let recorded =
-                Start::new(group, slot(1), &epochs, 100).record(24, node.question());
+            let recorded = Start::new(group, slot(1), &epochs, 100).record(24, node.question());
             assert_eq!(node.play(&recorded[..at]), at);
             assert_eq!(node.take(&recorded[at], fate), Ok(false));
             is_played_in_vain(&mut node, &recorded[..at], "what was accepted");
@@ -152,12 +151,12 @@ fn one_announcement_answers_several_readers() {
         let announced = announcement_with(&mut others[at], 1, questions).announce(reader);
         assert_eq!(announced, Err(Error::Unannounced));
     };
-    (0..3).for_each(|at| hear(&mut reader, at, at as u8));
-    hear(&mut reader, 0, 0);
-    let answers = [0, 1, 2].map(|byte| ReaderQuestion([byte; 8])).to_vec();
+    (0..3).for_each(|at| hear(&mut reader, at, at as u8 + 1));
+    hear(&mut reader, 0, 1);
+    let answers = [1, 2, 3].map(|byte| ReaderQuestion([byte; 8])).to_vec();
     let own = Some(ReaderQuestion([9; 8]));
     assert_eq!(reader.questions(), AnnouncedQuestions { own, answers });
-    hear(&mut reader, 1, 1);
+    hear(&mut reader, 1, 2);
     assert_eq!(reader.questions(), AnnouncedQuestions { own, answers: Vec::new() });
     hear(&mut reader, 1, 7);
     assert_eq!(reader.questions().answers, [ReaderQuestion([7; 8])]);

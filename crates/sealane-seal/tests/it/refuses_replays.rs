@@ -124,7 +124,7 @@ fn unsigned_frames_silence_no_signed_message() {
         reader.ask(question);
         answer(&mut sender, 1, question).announce(&mut reader).expect("it answers");
         seal(&mut sender, class, Form::Full, META, BODY).live(&mut reader).expect("and is heard");
-        refused(&silenced, &mut reader, Error::Stale);
+        refused(&silenced, &mut reader, Error::Replayed);
     }
 }
 

@@ -14,7 +14,7 @@ use sealane_protocol::SealedEnvelope;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
 use sealane_seal::{
-    Binding, Class, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener,
+    Binding, Class, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener, Term,
 };
 
 use super::SEALED_IN;
@@ -311,10 +311,21 @@ impl GroupKeyring {
     }
 
     /// Whether a message is shown behind the end of its epoch, too: a signed call for help of a
-    /// slot that was not removed. Its member may not have heard of the end.
+    /// slot that signs with the same key now. Its member may not have heard of the end.
     fn outlives_epoch(&self, opened: &OpenedMessage, data_type: DataType) -> bool {
-        let is_member = self.member.name_of(opened.slot(), self.newest()).is_some();
-        data_type.is_urgent() && opened.class() == Class::Signed && is_member
+        if !data_type.is_urgent() || opened.class() != Class::Signed {
+            return false;
+        }
+        // A heal gives the slot another key, since a thief of the folder has the one before.
+        let terms = self.member.terms();
+        let key_in = |epoch: Epoch| {
+            let holds = |term: &&Term| {
+                let has_begun = term.slot == opened.slot() && term.since <= epoch;
+                has_begun && term.until.is_none_or(|until| epoch < until)
+            };
+            terms.iter().find(holds).map(|term| term.verifying_key)
+        };
+        key_in(self.newest()).is_some_and(|key| key_in(opened.epoch()) == Some(key))
     }
 
     /// A body as an envelope: a datum of its codec. Without a codec it is a document or an event,

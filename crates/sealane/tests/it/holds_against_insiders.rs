@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use sealane::limits::MAX_SEEN_RANGES_OF_SLOT;
 use sealane::{
     Client, ClientEvent, Codec, DataType, GroupBeater, GroupClient, StartPosition, Value,
 };
-use sealane_frame::{FrameBuf, FrameView, HeaderFields, seal_frame};
+use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_group::{
     BeaterView, ControlCursor, EpochSource, GroupMember, GroupNotice, IdentityCard, KeyFolder,
     NewGroup, PastSecrets,
@@ -18,18 +17,18 @@ use sealane_seal::{Binding, Class, Epoch, Epochs, Sealer, SenderContext, Slot};
 use crate::members::{Person, authority, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};
 
-async fn publish(group: &GroupClient, stream: &str, n: u64) {
+pub(crate) async fn publish(group: &GroupClient, stream: &str, n: u64) {
     group.publish(stream, DataType::LOCATION, &numbered(n)).await.unwrap();
 }
 
 /// Puts frames into a stream as whoever may publish there.
-async fn enqueue(client: &Client, stream: &str, frame: &[u8]) {
+pub(crate) async fn enqueue(client: &Client, stream: &str, frame: &[u8]) {
     let mut envelope = Vec::new();
     SealedEnvelope { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
     client.publish_raw(stream, Codec::MsgPack, envelope).await.unwrap();
 }
 
-async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
+pub(crate) async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
     let page = client.read(stream, StartPosition::First, 100).await.unwrap();
     let frame = |message: &sealane::ReceivedMessage| {
         let sealed = SealedEnvelope::read(message.codec, &message.envelope).unwrap().unwrap();
@@ -39,19 +38,19 @@ async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
 }
 
 /// The tools of an attacker with a member's folder, for sealing by hand.
-struct Forgery<'a> {
-    with: &'a GroupMember,
-    keys: &'a KeyFolder,
-    slot: u16,
-    epoch: u64,
-    class: Class,
-    data_type: DataType,
-    context: SenderContext,
-    counter: u64,
+pub(crate) struct Forgery<'a> {
+    pub(crate) with: &'a GroupMember,
+    pub(crate) keys: &'a KeyFolder,
+    pub(crate) slot: u16,
+    pub(crate) epoch: u64,
+    pub(crate) class: Class,
+    pub(crate) data_type: DataType,
+    pub(crate) context: SenderContext,
+    pub(crate) counter: u64,
 }
 
 impl Forgery<'_> {
-    fn seal(&self, stream: &str, n: u64) -> Vec<u8> {
+    pub(crate) fn seal(&self, stream: &str, n: u64) -> Vec<u8> {
         let member = self.with;
         let secret = member.epochs().secret(Epoch(self.epoch)).expect("it was handed out").clone();
         let group = member.group();
@@ -74,13 +73,13 @@ impl Forgery<'_> {
     }
 }
 
-fn as_member<'a>(person: &'a Person, member: &'a GroupMember, slot: u16) -> Forgery<'a> {
+pub(crate) fn as_member<'a>(person: &'a Person, member: &'a GroupMember, slot: u16) -> Forgery<'a> {
     let (class, data_type) = (Class::Group, DataType::LOCATION);
     let (keys, context) = (&person.keys, SenderContext(*b"evil eye"));
     Forgery { with: member, keys, slot, epoch: 0, class, data_type, context, counter: 0 }
 }
 
-fn revoke(base: &Person, name: &str) {
+pub(crate) fn revoke(base: &Person, name: &str) {
     let mut member = base.member();
     let slot = member.roster().find(name).unwrap().slot();
     member.revoke(&[slot]).unwrap();
@@ -202,138 +201,6 @@ async fn nothing_follows_from_what_is_not_signed() {
     }
     revoke(&base, "mal");
     assert_eq!(ops.publish_orders().await.unwrap(), 2);
-}
-
-/// One unsigned frame under another member's next counter: its signed call for help is shown, to
-/// readers and consumers, also in a second process of the consumer.
-#[tokio::test]
-async fn unsigned_frames_in_a_members_name_silence_none_of_its_signed_messages() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    let mal = invite(&base, "mal", PastSecrets::All);
-    base.group(&client).await.publish_orders().await.unwrap();
-    let (member, bob) = (mal.member(), car.group(&client).await);
-    bob.publish("alarm", DataType::EMERGENCY, &numbered(1)).await.unwrap();
-    let first = frames(&client, "alarm").await.remove(0);
-    let first = *FrameView::parse(&first).unwrap().header();
-    for ahead in 1..5 {
-        let counter = first.sequence() + ahead;
-        let forged =
-            Forgery { context: first.context(), counter, ..as_member(&mal, &member, 1) };
-        enqueue(&client, "alarm", &forged.seal("alarm", 666)).await;
-    }
-    bob.publish("alarm", DataType::EMERGENCY, &numbered(2)).await.unwrap();
-    let reading = base.group(&client).await;
-    let alarm = || reading.subscribe("alarm").from(StartPosition::First);
-    for mut alarms in [alarm().await.unwrap(), alarm().consumer("w").await.unwrap()] {
-        let mut shown = Vec::new();
-        for _ in 0..6 {
-            let message = next(&mut alarms).await;
-            let seal = message.seal.clone().unwrap();
-            assert!(!seal.is_perhaps_repeat);
-            shown.push((number(&message), seal.class));
-        }
-        let forged = std::iter::repeat_n((666, Class::Group), 4);
-        let signed = |n| std::iter::once((n, Class::Signed));
-        assert!(shown.into_iter().eq(signed(1).chain(forged).chain(signed(2))));
-        alarms.close().await;
-    }
-}
-
-/// Two unsigned frames under one name: one of them is forged, and nobody can tell which.
-#[tokio::test]
-async fn another_unsigned_frame_under_a_name_is_shown_and_counted() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    let mal = invite(&base, "mal", PastSecrets::All);
-    base.group(&client).await.publish_orders().await.unwrap();
-    let (member, bob) = (mal.member(), car.group(&client).await);
-    publish(&bob, "log", 1).await;
-    let true_one = frames(&client, "log").await.remove(0);
-    let header = *FrameView::parse(&true_one).unwrap().header();
-    let (context, counter) = (header.context(), header.sequence());
-    let forged = Forgery { context, counter, ..as_member(&mal, &member, 1) }.seal("log", 666);
-    for frame in [&forged, &true_one, &forged] {
-        enqueue(&client, "log", frame).await;
-    }
-    let reading = base.group(&client).await;
-    let mut log = reading.subscribe("log").from(StartPosition::First).await.unwrap();
-    let mut events = log.events();
-    assert_eq!(numbers(&mut log, 2).await, [1, 666]);
-    assert_eq!(refusals(&mut events, 2).await, ["Repeated", "Repeated"]);
-    let counts = log.seal_counts();
-    assert_eq!((counts.opened, counts.conflicts, counts.repeated), (2, 1, 2));
-}
-
-/// So many of a member's own signed messages that what was known of the first had to leave.
-#[tokio::test]
-async fn what_was_forgotten_is_shown_as_perhaps_a_repeat() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    let member = car.member();
-    let seal = |n: u64| {
-        let (class, data_type, counter) = (Class::Signed, DataType::CHAT, 2 * n);
-        let own = Forgery { class, data_type, counter, ..as_member(&car, &member, 1) };
-        let (frame, mut envelope) = (own.seal("log", n), Vec::new());
-        SealedEnvelope { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
-        envelope
-    };
-    let most = MAX_SEEN_RANGES_OF_SLOT as u64 + 1;
-    let mut all: Vec<_> = (0..most).map(seal).collect();
-    all.extend([all[0].clone(), all[1].clone()]);
-    for batch in all.chunks(500) {
-        client.publish_batch("log", Codec::MsgPack, batch).await.unwrap();
-    }
-    let reading = base.group(&client).await;
-    let mut log = reading.subscribe("log").from(StartPosition::First).await.unwrap();
-    let mut events = log.events();
-    for n in 0..most {
-        let message = next(&mut log).await;
-        assert_eq!((number(&message), message.seal.unwrap().is_perhaps_repeat), (n, false));
-    }
-    let again = next(&mut log).await;
-    assert_eq!((number(&again), again.seal.unwrap().is_perhaps_repeat), (0, true));
-    assert_eq!(refusals(&mut events, 1).await, ["Repeated"]);
-}
-
-/// A member that has not heard of a removal calls for help behind the mark of it.
-#[tokio::test]
-async fn a_signed_call_for_help_outlives_its_epoch_and_says_so() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    let mal = invite(&base, "mal", PastSecrets::All);
-    let ops = base.group(&client).await;
-    ops.publish_orders().await.unwrap();
-    publish(&car.group(&client).await, "alarm", 0).await;
-    let (bob, thief) = (car.member(), mal.member());
-    revoke(&base, "mal");
-    assert_eq!(ops.publish_orders().await.unwrap(), 2);
-    let signed = |of, with, slot, n| {
-        let (class, data_type) = (Class::Signed, DataType::EMERGENCY);
-        Forgery { class, data_type, ..as_member(of, with, slot) }.seal("alarm", n)
-    };
-    let sos = signed(&car, &bob, 1, 1);
-    let chat = Forgery { class: Class::Signed, data_type: DataType::CHAT, counter: 5,
-        ..as_member(&car, &bob, 1) };
-    for frame in [
-        signed(&mal, &thief, 2, 666),
-        as_member(&mal, &thief, 1).seal("alarm", 666),
-        chat.seal("alarm", 2),
-        sos.clone(),
-        sos,
-    ] {
-        enqueue(&client, "alarm", &frame).await;
-    }
-    let reading = base.group(&client).await;
-    let mut alarms = reading.subscribe("alarm").from(StartPosition::First).await.unwrap();
-    let mut events = alarms.events();
-    for (n, is_of_ended_epoch) in [(0, false), (1, true)] {
-        let message = next(&mut alarms).await;
-        let seal = message.seal.clone().unwrap();
-        assert_eq!((number(&message), seal.is_of_ended_epoch), (n, is_of_ended_epoch));
-    }
-    let expected = ["AfterRemoval", "AfterRemoval", "AfterRemoval", "Repeated"];
-    assert_eq!(refusals(&mut events, 4).await, expected);
 }
 
 #[tokio::test]
@@ -631,11 +498,6 @@ fn what_fell_behind_a_removal_is_sealed_again() {
     let asleep = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let group = asleep.block_on(car.group(&client));
     asleep.block_on(publish(&group, "log", 0));
-    let sos = |n| {
-        let (group, value) = (group.clone(), numbered(n));
-        async move { group.publish("sos", DataType::EMERGENCY, &value).await.unwrap() }
-    };
-    asleep.block_on(sos(2));
     revoke(&base, "mal");
     hub.block_on(async {
         base.group(&client).await.publish_orders().await.unwrap();
@@ -643,12 +505,6 @@ fn what_fell_behind_a_removal_is_sealed_again() {
     let mut events = group.events();
     asleep.block_on(async {
         publish(&group, "log", 1).await;
-        sos(3).await;
-        let made_ms = sealane_testing::now_ms();
-        // The clock moves on before it is sealed again.
-        while sealane_testing::now_ms() < made_ms + 2 {
-            tokio::task::yield_now().await;
-        }
         group.catch_up().await.unwrap();
         let told = async {
             loop {
@@ -666,17 +522,6 @@ fn what_fell_behind_a_removal_is_sealed_again() {
         assert_eq!(numbers(&mut log, 2).await, [0, 1]);
         assert!(is_silent(&mut log).await);
         assert_eq!(log.seal_counts().behind_removal, 1);
-        // The call for help is shown where it stands, and again with the age that it has.
-        let mut calls = reader.subscribe("sos").from(StartPosition::First).await.unwrap();
-        let mut seals = Vec::new();
-        for n in [2, 3, 3] {
-            let message = next(&mut calls).await;
-            assert_eq!(number(&message), n);
-            seals.push(message.seal.unwrap());
-        }
-        assert_eq!([0, 1, 2].map(|at| seals[at].is_of_ended_epoch), [false, true, false]);
-        assert_eq!(seals[1].time_ms, seals[2].time_ms);
-        assert_ne!(seals[1].context, seals[2].context);
     });
     drop((node, folder));
 }

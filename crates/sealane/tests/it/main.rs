@@ -17,6 +17,7 @@ mod seals_streams;
 mod served;
 mod serves_another_kind_of_group;
 mod shares_work_among_members;
+mod shows_signed_messages_once;
 mod speaks_the_protocol;
 mod speaks_tls;
 mod stores_once;

@@ -71,7 +71,8 @@ async fn a_consumer_acknowledges_nothing_of_another_stream() {
 async fn a_page_of_another_stream_is_refused() {
     let answer = |stream: &str, of: &str| {
         let page = format!(
-            r#"{{"stream":"{stream}","generation":7,"messages":[{}],"gaps":[],"next":1,"end":true}}"#,
+            r#"{{"stream":"{stream}","generation":7,"messages":[{}],"gaps":[],"next":1,
+                "end":true}}"#,
             deliver(of, 0)
         );
         Script { answer: (200, page), ..Script::default() }

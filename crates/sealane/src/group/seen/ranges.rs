@@ -1,5 +1,7 @@
 //! The counters that came of each start of a sender, as ranges.
 
+use std::cmp::Ordering;
+
 use super::*;
 
 /// The counters of signed messages, or of unsigned ones.
@@ -13,8 +15,9 @@ pub(super) struct SeenRanges {
 struct SlotRanges {
     starts: BTreeMap<(Epoch, SenderContext), StartRanges>,
     ranges: usize,
-    /// Of starts in epochs up to this one it is not known any more whether anything came.
-    forgotten: Option<Epoch>,
+    /// The newest of the starts that were let go, by epoch and counter. Nothing that lies beyond
+    /// it has come in any of them.
+    forgotten: Option<(Epoch, u64)>,
     /// Counts the messages, to find the start that was quiet for longest.
     messages: u64,
 }
@@ -70,7 +73,11 @@ impl SeenRanges {
 impl SlotRanges {
     fn see(&mut self, name: (Epoch, SenderContext), counter: u64) -> CounterVerdict {
         self.messages += 1;
-        let doubtful = (self.forgotten >= Some(name.0)).then_some(u64::MAX);
+        let doubtful = self.forgotten.and_then(|(epoch, counter)| match name.0.cmp(&epoch) {
+            Ordering::Less => Some(u64::MAX),
+            Ordering::Equal => Some(counter),
+            Ordering::Greater => None,
+        });
         let start = self
             .starts
             .entry(name)
@@ -100,8 +107,9 @@ impl SlotRanges {
             }
             _ => {
                 let (name, ranges) = (*name, start.of.len());
+                let newest = start.of.last_key_value().map(|(_, to)| *to).max(start.doubtful);
                 self.ranges = (self.ranges + 1).saturating_sub(ranges);
-                self.forgotten = self.forgotten.max(Some(name.0));
+                self.forgotten = self.forgotten.max(newest.map(|counter| (name.0, counter)));
                 self.starts.remove(&name);
             }
         }

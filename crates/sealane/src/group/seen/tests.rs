@@ -137,11 +137,13 @@ fn a_slot_with_many_starts_forgets_its_own_quiet_ones() {
         super::tests::see(&mut seen, identity, counter, 0)
     };
     assert_eq!(see(2, EPOCH, 0, 0), DuplicateVerdict::New);
+    // A start's counters go on behind those of the start before it.
     for context in 0..MAX_SEEN_RANGES_OF_SLOT as u64 + 9 {
-        assert_eq!(see(1, EPOCH, context, 0), DuplicateVerdict::New);
+        assert_eq!(see(1, EPOCH, context, context), DuplicateVerdict::New);
     }
-    assert_eq!(see(1, EPOCH, 3, 0), DuplicateVerdict::Perhaps, "it was let go");
-    assert_eq!(see(1, EPOCH, 3, 1), DuplicateVerdict::Perhaps, "and so was all of it");
+    assert_eq!(see(1, EPOCH, 3, 3), DuplicateVerdict::Perhaps, "it was let go");
+    assert_eq!(see(1, EPOCH, 3, 4), DuplicateVerdict::Perhaps, "and so was all of it");
+    assert_eq!(see(1, EPOCH, 1 << 20, 1 << 20), DuplicateVerdict::New, "it is behind all of them");
     assert_eq!(see(1, Epoch(4), 3, 0), DuplicateVerdict::New, "of a later epoch nothing was");
     assert_eq!(see(2, EPOCH, 0, 0), DuplicateVerdict::Elsewhere);
 }
@@ -152,11 +154,8 @@ fn a_slot_with_many_starts_forgets_its_own_quiet_ones() {
 fn junk_takes_no_room_of_signed_messages() {
     let mut seen = SeenMessages::new(false);
     for slot in 0..64 {
-        let identity = MessageIdentity {
-            sender: start(slot, EPOCH, 5),
-            is_signed: true,
-            counter: 9,
-        };
+        let identity =
+            MessageIdentity { sender: start(slot, EPOCH, 5), is_signed: true, counter: 9 };
         assert_eq!(see(&mut seen, identity, 1, 0), DuplicateVerdict::New);
     }
     for context in 0..MAX_SEEN_RANGES as u64 + 100 {
