@@ -1,6 +1,7 @@
 //! `sealane group`.
 
 mod invite;
+mod renew;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::terminal::{confirm, map};
 use crate::times::count;
 use crate::{CliFailure, Terminal};
 use invite::{compare, compare_inviter, invite, join};
+use renew::{RenewalSources, read_hubs, take_over};
 use show::{list, show};
 
 /// Makes, joins, changes and shows groups.
@@ -79,9 +81,13 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
             let notices = if *advance { member.advance()? } else { member.rotate()? };
             told(&member, &notices, way(orders.as_deref()), terminal)
         }
-        GroupVerb::Renew { group, beyond, from, orders } => {
+        GroupVerb::Renew { group, beyond, from, also, unread, orders } => {
             let mut member = folder.group(group)?;
-            take_over(&mut member, from.as_deref(), args.server.is_some())?;
+            if !also.is_empty() && args.server.is_none() {
+                return Err(CliFailure::Usage("--also goes with --server"));
+            }
+            let is_asked = *unread || args.server.is_some();
+            take_over(&mut member, from.as_deref(), is_asked, terminal)?;
             let notices = member.renew(beyond.map(Epoch))?;
             told(&member, &notices, way(orders.as_deref()), terminal)
         }
@@ -132,30 +138,9 @@ struct OrderDelivery<'a> {
     is_published: bool,
 }
 
-/// Takes over the removals that a member hands back, before a new beginning. A folder that was
-/// copied or restored asks a hub or a member first: it may have forgotten a removal.
-fn take_over(
-    member: &mut GroupMember,
-    file: Option<&Path>,
-    has_read: bool,
-) -> Result<(), CliFailure> {
-    let Some(file) = file else {
-        let is_known = has_read || !member.is_copied() || !member.is_authority();
-        return if is_known { Ok(()) } else { Ok(member.check_giving()?) };
-    };
-    for notice in read_orders(&read_document(GroupDocument::Order, file)?)? {
-        match member.apply(&notice) {
-            // It is the authority's own order, of a time that this folder does not know.
-            Ok(_) | Err(sealane_group::Error::Elsewhere(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
 /// Reads what the hub shows of the authority's own orders, before a verb gives others. If it shows
 /// some that this folder has not given, the verb is refused and nothing is signed; only a new
-/// beginning goes on, beyond them.
+/// beginning goes on, beyond them, and asks for more than one hub's word.
 ///
 /// # Errors
 /// The refusal of the group. Of a folder that was copied or restored also that of the hub.
@@ -164,25 +149,27 @@ pub async fn look(
     file: &SettingsFile,
     terminal: &Terminal,
 ) -> Result<(), CliFailure> {
-    let (name, is_anew) = match &args.verb {
+    let name = match &args.verb {
         GroupVerb::Invite { group, .. }
         | GroupVerb::Revoke { group, .. }
         | GroupVerb::Rotate { group, .. }
         | GroupVerb::Heal { group, .. }
-        | GroupVerb::Beater { group, .. } => (group, false),
-        GroupVerb::Renew { group, .. } => (group, true),
+        | GroupVerb::Beater { group, .. }
+        | GroupVerb::Renew { group, .. } => group,
         _ => return Ok(()),
     };
     let member = open(&args.keys)?.group(name)?;
-    if args.server.is_none() || !member.is_authority() {
+    let Some(server) = args.server.as_ref().filter(|_| member.is_authority()) else {
         return Ok(());
+    };
+    if let GroupVerb::Renew { from, also, unread, .. } = &args.verb {
+        let servers = std::iter::once(server).chain(also).collect();
+        let sources = RenewalSources { servers, is_enough: from.is_some() || *unread };
+        return read_hubs(args, name, &sources, file, terminal).await;
     }
     let is_copied = member.is_copied();
     let client = file.client(args.server.as_ref(), None)?.patience(Duration::ZERO);
-    let read = async {
-        let group = client.group(member).await?;
-        if is_anew { Ok(()) } else { group.check_giving().await }
-    };
+    let read = async { client.group(member).await?.check_giving().await };
     match read.await {
         Err(error) if is_copied || error.code().starts_with("SL-GROUP") => Err(error.into()),
         Err(error) => {

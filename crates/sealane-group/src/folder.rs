@@ -13,6 +13,7 @@ mod files;
 mod orders;
 mod passphrase;
 mod protect;
+mod removals;
 
 use crate::card::PendingCard;
 use crate::limits::MAX_CARDS_WAITING;

@@ -11,7 +11,8 @@ sealane_message::limits! {
     MAX_ORDER_WRAPS: usize = 256, "members";
     /// Streams that one order marks. For more of them there are several orders.
     MAX_ORDER_MARKS: usize = 1 << 10, "streams";
-    /// Marks of removals that a member holds. Those of the oldest removal leave first.
+    /// Marks of streams that a member holds. Those of rotations leave first, then those of the
+    /// oldest removals.
     MAX_MARKS_HELD: usize = 1 << 14, "marks";
     /// Fresh signing keys that a member gets in one slot. After that it is invited again.
     MAX_FRESH_KEYS: usize = 32, "keys";

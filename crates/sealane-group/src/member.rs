@@ -308,7 +308,7 @@ impl GroupMember {
         let epoch = state.live_from;
         let missing = |mark: &&RemovalMark| !state.marks.has(&mark.stream, epoch);
         let missing: Vec<RemovalMark> = marks.iter().filter(missing).copied().collect();
-        state.marks.add(epoch, &missing);
+        state.marks.add(epoch, &missing, &state.roster);
         self.keys.save(&lock, &self.name, &state)?;
         self.state = state;
         Ok(())

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_message::hex;
 use sealane_seal::{Epoch, GroupId, Slot, Term};
@@ -8,6 +10,8 @@ use crate::names::are_alike;
 use crate::wire::{GroupFieldReader, put_name};
 
 const REMOVED: u8 = 1;
+/// Stands for the epoch of the next new beginning, which is not decided yet.
+const NEXT_BEGINNING: Epoch = Epoch(u64::MAX);
 /// Bytes of an entry with the shortest name.
 const LEAST_ENTRY_BYTES: usize = 2 + 1 + 8 + 8 + 32 + 32 + 2 + 1;
 
@@ -53,7 +57,8 @@ impl RosterEntry {
         self.since
     }
 
-    /// The first epoch that it is no part of, if it was removed or has taken another slot.
+    /// The first epoch that it is no part of, if it was removed or has taken another slot. In the
+    /// folder of an authority that has to begin anew, `u64::MAX` is the epoch in which it will.
     pub fn removed(&self) -> Option<Epoch> {
         self.removed
     }
@@ -153,10 +158,15 @@ impl GroupRoster {
         for known in &past.entries {
             match self.entries.binary_search_by_key(&known.slot, |entry| entry.slot) {
                 Ok(found) => {
-                    let entry = self.entries.get_mut(found);
-                    let ended = entry.and_then(|entry| entry.removed.as_mut());
-                    if let (Some(ended), Some(earlier)) = (ended, known.removed) {
+                    let Some(entry) = self.entries.get_mut(found) else { continue };
+                    if let (Some(ended), Some(earlier)) = (entry.removed.as_mut(), known.removed) {
                         *ended = earlier.min(*ended);
+                    }
+                    // An authority that was put back does not know the keys of later fresh cards.
+                    // What they have signed until the end stays readable.
+                    let is_same = entry.certificate == known.certificate;
+                    if is_same && known.fresh.starts_with(&entry.fresh) {
+                        entry.fresh.clone_from(&known.fresh);
                     }
                 }
                 Err(place) => {
@@ -166,6 +176,13 @@ impl GroupRoster {
             }
         }
         if self.entries.len() > MAX_ROSTER_MEMBERS { Err(Error::RosterFull) } else { Ok(self) }
+    }
+
+    /// The epochs in which the keys of somebody ended: by a removal, or by a fresh card.
+    pub(crate) fn ends(&self) -> HashSet<Epoch> {
+        let fresh =
+            |entry: &RosterEntry| entry.fresh.iter().map(|key| key.since).collect::<Vec<_>>();
+        self.entries.iter().flat_map(|one| one.removed.into_iter().chain(fresh(one))).collect()
     }
 
     /// Adds an entry behind all others.
@@ -191,8 +208,20 @@ impl GroupRoster {
 
     pub(crate) fn remove(&mut self, slot: Slot, from: Epoch) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.slot == slot) {
-            entry.removed.get_or_insert(from);
+            let known = entry.removed.filter(|known| *known != NEXT_BEGINNING);
+            entry.removed = known.or(Some(from));
         }
+    }
+
+    /// Removes a member from the next new beginning on. Until then its messages count.
+    pub(crate) fn retire(&mut self, slot: Slot) {
+        self.remove(slot, NEXT_BEGINNING);
+    }
+
+    /// Says in which epoch that beginning is.
+    pub(crate) fn begin(&mut self, epoch: Epoch) {
+        let ends = self.entries.iter_mut().filter_map(|entry| entry.removed.as_mut());
+        ends.filter(|ended| **ended == NEXT_BEGINNING).for_each(|ended| *ended = epoch);
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {

@@ -34,7 +34,7 @@ use crate::{Client, ClientEvent, Error, ReceivedMessage, SealCounts};
 pub use beater::GroupBeater;
 use control::ControlStreamReader;
 pub use control::{ControlPage, ControlPlace, ControlReader};
-use keys::{GroupKeyring, SealedNow};
+use keys::{GroupKeyring, RolledBack, SealedNow};
 pub(crate) use passage::ConsumerPassage;
 pub(crate) use reading::SubscriptionOpener;
 pub(crate) use sent::SentEnvelopes;
@@ -262,6 +262,25 @@ impl GroupClient {
         Ok(self.keys().provisioned()?.check_giving()?)
     }
 
+    /// Whether the control stream, where it was read last, has shown at least the orders that this
+    /// folder has obeyed or given, and as many as it had shown before. A stream that shows fewer
+    /// tells an authority nothing of what it has forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Group`] of code `SL-GROUP-31` if it has shown fewer.
+    pub async fn check_shown(&self) -> Result<(), Error> {
+        let shown = self.inner.control.lock().await.shown();
+        let keys = self.keys();
+        let seen = keys.known().orders();
+        let too_few = (shown < seen).then_some(RolledBack { shown, seen });
+        match keys.rolled_back.or(too_few) {
+            None => Ok(()),
+            Some(RolledBack { shown, seen }) => {
+                Err(sealane_group::Error::RolledBack { shown, seen }.into())
+            }
+        }
+    }
+
     /// Publishes what this authority has ordered and the control stream does not have; gives how
     /// many there were. Behind a removal it marks how far the group's streams had come. Doing it
     /// again does nothing. A token needs `read` and `orders` on [`GroupClient::control_topic`].
@@ -274,6 +293,10 @@ impl GroupClient {
         let mut count = self.send_orders(from).await?;
         if self.keys().provisioned()?.owes_marks() {
             let marks = marking::marks(self).await?;
+            let lost = self.keys().provisioned()?.marks_lost_by(&marks);
+            if lost > 0 {
+                tracing::error!(lost, "marks of earlier removals leave: there are too many streams");
+            }
             let notices = self.keys().provisioned()?.mark(&marks)?;
             count += control::publish(&self.inner.client, self.inner.tag, &notices).await?;
         }

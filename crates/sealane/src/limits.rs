@@ -28,6 +28,9 @@ sealane_message::limits! {
     /// Messages at the end of a stream that an authority opens to find where a fresh secret begins
     /// to hold.
     MAX_MARK_LOOK: usize = 256, "messages";
+    /// How often it reads as many of one stream, if the stream goes on behind the end that the hub
+    /// has told. What stands behind that stays behind the mark.
+    MAX_MARK_PAGES: usize = 4_096, "pages";
     /// Streams that it looks at, at a time.
     MAX_OPEN_MARKS: usize = 16, "streams";
     /// The age from which an urgent message is old. It is shown, and triggers nothing any more.

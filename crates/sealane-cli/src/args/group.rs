@@ -177,6 +177,12 @@ pub enum GroupVerb {
         /// Take over the removals in this file, which a member wrote with `group orders`
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
+        /// Read the orders of this hub too, beside that of --server; may be given several times
+        #[arg(long, value_name = "ADDRESS")]
+        also: Vec<String>,
+        /// Begin anew although a hub that this folder knows was not read, or shows too few orders
+        #[arg(long)]
+        unread: bool,
         /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,

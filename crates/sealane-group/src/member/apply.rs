@@ -32,7 +32,7 @@ pub(super) enum VerifiedNotice<'a> {
         is_authoritys: bool,
     },
     Removal(RemovalNotice),
-    /// Another order in the place of the one that was obeyed last.
+    /// Another order, or another renewal, in the place of the one that was obeyed last.
     Rival {
         order: u64,
     },
@@ -64,8 +64,7 @@ pub(super) fn verify<'a>(
                 return Err(Error::OtherGroup(GroupDocument::Order));
             }
             let number = order.number;
-            let is_rival = number.checked_add(1) == Some(state.orders)
-                && notice.head().is_some_and(|head| head != state.head);
+            let is_rival = is_rival(state, number, notice);
             if number < state.orders && !is_authority && !is_rival {
                 return Ok(None);
             }
@@ -77,6 +76,10 @@ pub(super) fn verify<'a>(
         }
         NoticeView::Renewal(_) => {
             let renewal = VerifiedRenewal::read(&state.charter, notice.as_bytes())?;
+            // Two copies of one backup begin anew under one number, in one epoch.
+            if is_rival(state, renewal.number, notice) && !is_authority {
+                return Ok(Some(VerifiedNotice::Rival { order: renewal.number }));
+            }
             Ok(Some(VerifiedNotice::Renewal { renewal, notice }))
         }
         NoticeView::Removal(removal) => {
@@ -161,6 +164,13 @@ pub(super) fn is_same(one: &GroupState, other: &GroupState) -> bool {
     let flags = |of: &GroupState| (of.is_removed, of.is_copied, of.is_forked);
     let elsewhere = |of: &GroupState| (of.given, of.elsewhere);
     (known(one), flags(one), elsewhere(one)) == (known(other), flags(other), elsewhere(other))
+        && one.roster == other.roster
+}
+
+/// Whether a notice is another one than that which was obeyed last, under its number.
+fn is_rival(state: &GroupState, number: u64, notice: &GroupNotice) -> bool {
+    let is_last = number.checked_add(1) == Some(state.orders);
+    is_last && notice.head().is_some_and(|head| head != state.head)
 }
 
 /// Whether a heartbeat counts as many orders as were obeyed here, and other ones.
@@ -203,10 +213,11 @@ fn known_here(
     state.elsewhere = reached;
     state.known = state.known.max(number.saturating_add(1));
     state.given = state.given.max(given);
-    if let NoticeView::Renewal(renewal) = notice.view()? {
-        // The keys that these members have now are in no log: they are invited again.
+    if let NoticeView::Renewal(_) = notice.view()? {
+        // The keys that these members have now are in no log: they are invited again. They were
+        // members until the new beginning, and what they have signed by then is read.
         let fresh = VerifiedRenewal::read(&state.charter, notice.as_bytes())?.fresh_slots();
-        fresh.into_iter().for_each(|slot| state.roster.remove(slot, renewal.epoch));
+        fresh.into_iter().for_each(|slot| state.roster.retire(slot));
     }
     Err(elsewhere(state, folder.keys))
 }
@@ -358,7 +369,7 @@ fn obey_order(state: &mut GroupState, frame: &[u8]) -> Result<Option<GroupChange
         }
         GroupOrder::Rekey(order) => rekey(state, &order),
         GroupOrder::Mark { epoch, marks } => {
-            state.marks.add(epoch, &marks);
+            state.marks.add(epoch, &marks, &state.roster);
             Ok(Some(GroupChange::Marked(marks.len())))
         }
         GroupOrder::Beater(key) => {
@@ -505,7 +516,7 @@ fn renew(
         return Ok(GroupChange::Removed);
     };
     let OpenedRenewal { secret, roster, fresh } = opened;
-    check_removals(state, folder, renewal.number, &roster)?;
+    check_removals(state, folder.keys, folder.name, (renewal.number, &roster))?;
     let removed = gone(state, &roster);
     state.began = state.head;
     state.epochs.insert(renewal.epoch, chained_secret(&secret, state.began))?;
@@ -519,13 +530,14 @@ fn renew(
     Ok(GroupChange::Rekeyed { epoch: renewal.epoch, removed })
 }
 
-/// A slot that was removed never lives again, and none is given twice. An authority that was put
-/// back to before a removal does not know of it.
-fn check_removals(
+/// A slot that was removed never lives again, and none is given twice: not by a renewal of that
+/// number, nor by an invitation behind so many orders. An authority that was put back to before a
+/// removal does not know of it.
+pub(super) fn check_removals(
     state: &GroupState,
-    folder: &MemberFolder<'_>,
-    number: u64,
-    roster: &GroupRoster,
+    keys: &IdentityKeys,
+    name: &str,
+    (number, roster): (u64, &GroupRoster),
 ) -> Result<(), Error> {
     let lives = |slot| roster.entry(slot).filter(|entry| entry.removed.is_none());
     let mut entries = state.roster.entries().iter();
@@ -536,7 +548,7 @@ fn check_removals(
         };
         lives(known.slot).is_some_and(|now| known.removed.is_some() || is_other(now))
     });
-    let heard = folder.keys.heard_removals(folder.name)?;
+    let heard = keys.heard_removals(name)?;
     // A removal may be heard before its order, and the order may come behind this renewal.
     let heard = heard.iter().filter_map(GroupNotice::removes).filter(|one| one.order < number);
     let mut heard = heard.map(|removal| removal.slot);

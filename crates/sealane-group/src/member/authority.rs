@@ -33,6 +33,11 @@ const RENEWAL_STEP: u64 = 64;
 /// backups.
 const RENEWAL_ORDERS: u64 = 1 << 20;
 
+/// The greatest number that a new beginning may have had, of so many orders.
+pub(super) fn last_beginning(orders: u64) -> u64 {
+    orders.saturating_sub(1) / RENEWAL_ORDERS * RENEWAL_ORDERS
+}
+
 /// An invitation, and what the others must be told.
 #[derive(Debug, Clone)]
 pub struct IssuedInvitation {
@@ -101,6 +106,9 @@ impl GroupMember {
         }
         let slot = state.roster.free_slot(state.charter.is_pair, state.given)?;
         let signer = self.keys.identity().authority()?;
+        // An old slot may be in the hands of a thief: it stays removed whatever becomes of the
+        // authority's folder.
+        self.announce_removals(&lock, &state, &unmarked(replaces.as_slice()))?;
         let mut issue = self.issue(&lock, state);
         if replaces.is_some() || past == PastSecrets::None {
             issue.rekey(&replaces.into_iter().collect::<Vec<_>>())?;
@@ -128,9 +136,7 @@ impl GroupMember {
     /// [`Error::NotAuthority`], [`Error::UnknownMember`], [`Error::Refused`] for the authority
     /// itself; [`Error::Elsewhere`] as in [`GroupMember::invite`].
     pub fn revoke(&mut self, slots: &[Slot]) -> Result<Vec<GroupNotice>, Error> {
-        let leavers: Vec<_> =
-            slots.iter().map(|slot| MemberRemoval { slot: *slot, mark: 0 }).collect();
-        self.revoke_at(&leavers)
+        self.revoke_at(&unmarked(slots))
     }
 
     /// Removes members, and says which of their latest frames were sent before. What goes ahead of
@@ -238,13 +244,19 @@ impl GroupMember {
         let epoch = state.live_from;
         let marks = marks.get(..marks.len().min(MAX_MARKS_HELD)).unwrap_or_default();
         let mut issue = self.issue(&lock, state);
-        issue.state.marks.add(epoch, marks);
+        issue.state.marks.add(epoch, marks, &issue.state.roster);
         issue.state.marked = epoch;
         for marks in marks.chunks(MAX_ORDER_MARKS) {
             issue.give(&GroupOrder::Mark { epoch, marks: marks.to_vec() })?;
         }
         let issued = issue.finish();
         self.publish(&lock, issued)
+    }
+
+    /// How many marks of earlier removals leave if the members are told these: nobody holds more
+    /// than [`MAX_MARKS_HELD`].
+    pub fn marks_lost_by(&self, marks: &[RemovalMark]) -> usize {
+        self.state.marks.clone().add(self.state.live_from, marks, &self.state.roster)
     }
 
     /// Whether the members were not told marks of the last fresh secret yet.
@@ -302,6 +314,8 @@ impl GroupMember {
         let silent: Vec<Slot> = others.filter(|slot| !is_fresh(*slot)).collect();
         let epoch = Epoch(state.epochs.newest().0 + 1);
         if drops_silent {
+            // The renewal's roster is sealed: in the clear only these notices name the removed.
+            self.announce_removals(&lock, &state, &unmarked(&silent))?;
             silent.iter().for_each(|slot| state.roster.remove(*slot, epoch));
         }
         for (slot, card) in &cards {
@@ -340,6 +354,7 @@ impl GroupMember {
         let newest = state.epochs.newest().max(state.elsewhere).max(beyond.unwrap_or_default());
         let epoch = Epoch(far(newest.0, RENEWAL_STEP));
         let number = far(state.orders.max(state.known).max(newest.0), RENEWAL_ORDERS);
+        state.roster.begin(epoch);
         state.is_copied = false;
         let notice = self.fresh_start(&mut state, &[], number, epoch, true)?;
         self.publish(&lock, (state, vec![notice]))
@@ -506,6 +521,11 @@ impl OrderIssuer<'_> {
     fn finish(self) -> (GroupState, Vec<GroupNotice>) {
         (self.state, self.notices)
     }
+}
+
+/// Removals of which the authority does not say what was sent before.
+fn unmarked(slots: &[Slot]) -> Vec<MemberRemoval> {
+    slots.iter().map(|slot| MemberRemoval { slot: *slot, mark: 0 }).collect()
 }
 
 /// The slots of those who brought the cards.

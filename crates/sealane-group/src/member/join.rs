@@ -6,6 +6,7 @@ use sealane_frame::notice::OrderChainHead;
 use sealane_seal::{Epoch, EpochSecret, Epochs};
 use zeroize::Zeroizing;
 
+use super::{apply, authority};
 use crate::card::PendingCard;
 use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::charter::GroupCharter;
@@ -13,7 +14,6 @@ use crate::crypto::random;
 use crate::folder::{IdentityKeys, KeyFolderLock, check_group_name};
 use crate::invitation::{self, InvitationEnvelope};
 use crate::marks::RemovalMarks;
-use crate::removal::AnnouncedRemovals;
 use crate::state::{GroupState, NewestHeartbeat};
 use crate::{Error, Fingerprint, GroupMember, GroupRoster, IdentityCard, NewGroup};
 
@@ -85,7 +85,7 @@ impl GroupMember {
         let earlier = GroupMember::earlier(keys, &lock, &state)?;
         let name = match &earlier {
             Some((name, earlier)) => {
-                invitation::keep_past(&mut state.epochs, &earlier.epochs);
+                keep_known(keys, name, &mut state, earlier)?;
                 name.clone()
             }
             None => {
@@ -153,7 +153,29 @@ impl GroupMember {
     ) -> Result<GroupMember, Error> {
         keys.save(lock, name, &state)?;
         let (keys, name) = (Arc::clone(keys), name.to_owned());
-        let (leavers, compared) = (AnnouncedRemovals::default(), keys.compared(lock, &name)?);
+        let (leavers, compared) = (keys.leavers(lock, &name)?, keys.compared(lock, &name)?);
         Ok(GroupMember { keys, name, state, leavers, compared })
     }
+}
+
+/// Takes over what may only grow. An authority that was put back to before a removal invites members
+/// as if there had been none, and this folder may know better.
+fn keep_known(
+    keys: &IdentityKeys,
+    name: &str,
+    state: &mut GroupState,
+    earlier: &GroupState,
+) -> Result<(), Error> {
+    apply::check_removals(earlier, keys, name, (state.orders, &state.roster))?;
+    invitation::keep_past(&mut state.epochs, &earlier.epochs);
+    let roster = std::mem::take(&mut state.roster);
+    state.roster = roster.with_past(&earlier.roster, state.epochs.newest())?;
+    state.marks.merge(&earlier.marks, &state.roster);
+    state.live_from = state.live_from.max(earlier.live_from);
+    state.floor = state.floor.max(earlier.floor);
+    state.known = state.known.max(earlier.known);
+    // Two logs become one only by a new beginning beyond both.
+    let has_begun = authority::last_beginning(state.orders) >= earlier.known;
+    state.is_forked = earlier.is_forked && !has_begun;
+    Ok(())
 }

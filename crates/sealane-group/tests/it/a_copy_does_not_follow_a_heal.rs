@@ -212,13 +212,26 @@ fn a_key_that_was_replaced_does_not_come_back() {
     };
     let renewed = restored("one").renew(None).unwrap();
     assert_eq!(named(apply(&mut members[1], &renewed)), "OrdersForked");
+    // What the healed member signs until then is no thief's.
+    let between = seal(&mut members[0].sender().unwrap(), Class::Signed, b"between");
+    let rotated = base.rotate().unwrap();
+    apply(&mut members[1], &rotated).unwrap();
     let mut restored = restored("two");
-    // By its own log it knows that the member has other keys now, and invites it again.
-    assert_eq!(named(apply(&mut restored, &healed.notices)), "CopiedFolder");
+    // It hears of the heal last, and starts anew before it goes on. By its own log it knows that the member has other keys now, and invites it again.
+    for notice in rotated.iter().chain(&healed.notices) {
+        assert_eq!(named(restored.apply(notice)), "CopiedFolder");
+    }
+    let mut restored = reopen(&place.path("two"));
     let renewed = restored.renew(None).unwrap();
+    assert_eq!(restored.roster().entry(slot(1)).unwrap().removed(), Some(restored.live_from()));
     let rekeyed = GroupChange::Rekeyed { epoch: restored.live_from(), removed: vec![slot(1)] };
     assert_eq!(apply(&mut members[1], &renewed).unwrap(), [rekeyed]);
     assert_eq!(apply(&mut members[0], &renewed).unwrap(), [GroupChange::Removed]);
+    for reader in [&members[1], &reopen(&place.path("car2"))] {
+        assert_eq!(open(&mut reader.opener().unwrap(), &between).unwrap(), b"between");
+        assert_eq!(reader.name_of(slot(1), Epoch(1)), Some("car1"));
+        assert_eq!(reader.name_of(slot(1), restored.live_from()), None);
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! one of them reads nothing of who obeyed the other.
 
 use sealane_group::{
-    EpochSource, GroupChange, GroupHeartbeat, GroupMember, GroupNotice, NewGroup, PastSecrets,
+    EpochSource, GroupChange, GroupHeartbeat, GroupMember, GroupNotice, KeyFolder, NewGroup,
+    PastSecrets,
 };
 use sealane_seal::{Class, Epoch};
 
@@ -77,6 +78,43 @@ fn a_heartbeat_and_another_order_of_the_last_number_tell_as_much() {
     forged[20] ^= 1;
     assert!(copy.apply(&GroupNotice::from_bytes(&forged).unwrap()).is_err());
     copy.rotate().unwrap();
+}
+
+/// Two copies of one backup begin anew under the same number and in the same epoch, and neither has
+/// heard of the other.
+#[test]
+fn two_new_beginnings_of_one_number_are_told_apart() {
+    let place = Place::quick();
+    let (base, members) = place.fleet(3, NewGroup::default());
+    drop(base);
+    let backup = KeyFolder::open(&place.path("base"), None).unwrap().backup(None).unwrap();
+    let restored = |name: &str| {
+        let keys = KeyFolder::restore(&place.path(name), &backup, None).unwrap();
+        keys.group("fleet").unwrap()
+    };
+    let [mut one, mut two] = ["one", "two"].map(restored);
+    let [first, second] = [&mut one, &mut two].map(|authority| authority.renew(None).unwrap());
+    let [mut car, mut bus]: [GroupMember; 2] = members.try_into().unwrap();
+    apply(&mut car, &[&first[..], &first].concat()).unwrap();
+    apply(&mut bus, &second).unwrap();
+    assert_eq!((car.orders(), car.epochs().newest()), (bus.orders(), bus.epochs().newest()));
+    for (member, other, name) in [(&mut car, &second, "car1"), (&mut bus, &first, "car2")] {
+        // What nobody has signed tells nothing.
+        let mut forged = other[0].as_bytes().to_vec();
+        *forged.last_mut().unwrap() ^= 1;
+        let forged = GroupNotice::from_bytes(&forged).unwrap();
+        assert_eq!(named(member.apply(&forged)), "DocumentSignature");
+        member.sender().unwrap();
+        assert_eq!(named(apply(member, other)), "OrdersForked");
+        assert_eq!(named(reopen(&place.path(name)).sender()), "OrdersForked");
+    }
+    // One of the two hears of the other, and begins anew beyond both.
+    assert_eq!(named(apply(&mut two, &first)), "CopiedFolder");
+    let renewed = two.renew(None).unwrap();
+    for member in [&mut car, &mut bus] {
+        apply(member, &renewed).unwrap();
+        member.sender().unwrap();
+    }
 }
 
 /// The epochs of two logs have the same number, and even the secret that their orders carry may be

@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use sealane_group::RemovalMark;
 
-use super::{DEAD, GroupClient, mark};
-use crate::limits::{MAX_MARK_LOOK, MAX_OPEN_MARKS};
-use crate::{Error, StartPosition, StreamState};
+use super::{DEAD, GroupClient, GroupReader, mark};
+use crate::error::DeliveryRejection;
+use crate::limits::{MAX_MARK_LOOK, MAX_MARK_PAGES, MAX_OPEN_MARKS};
+use crate::{Error, ReceivedMessage, StartPosition, StreamState};
 
 /// The marks of the group's streams and of their dead letters. Those in which a frame opened come
 /// first: anybody who may publish can fill streams with frames that nobody opens.
@@ -28,27 +30,54 @@ struct StreamLook {
 }
 
 /// Marks a stream behind the last frame that opens. The hub cannot put the mark beyond that, and
-/// what nobody opens needs no place before it. If none of the last frames opens, the mark stands
-/// before all of these.
+/// what nobody opens needs no place before it. Nor can the hub put the mark before it by saying
+/// that the stream ends early: the stream is read to its end. If none of the last frames opens, the
+/// mark stands before all of these.
 async fn look(group: &GroupClient, state: StreamState) -> StreamLook {
-    let start = state.next.saturating_sub(MAX_MARK_LOOK as u64);
-    let (topic, from) = (state.stream.as_str(), StartPosition::Offset(start));
-    let Ok(page) = group.client().read(topic, from, MAX_MARK_LOOK).await else {
+    let mut from = state.next.saturating_sub(MAX_MARK_LOOK as u64);
+    let mut frames = MarkedFrames { reader: group.reader(), refused: HashSet::new() };
+    let (mut first, mut behind) = (None, None);
+    for _ in 0..MAX_MARK_PAGES {
+        let topic = state.stream.as_str();
+        let page = group.client().read(topic, StartPosition::Offset(from), MAX_MARK_LOOK).await;
         // Without the right to read it, the hub's word is all there is.
-        let mark = mark(&state.stream, state.generation, state.next);
-        return StreamLook { mark, has_opened: false };
-    };
-    let mut reader = group.reader();
-    let opened = page.messages.iter().filter(|message| reader.open(message).is_ok());
-    let (generation, next) = match (opened.last(), page.messages.first()) {
-        (Some(last), _) => {
-            let mark = mark(&state.stream, last.generation, last.offset.saturating_add(1));
-            return StreamLook { mark, has_opened: true };
+        let Ok(page) = page else { break };
+        let start = page
+            .messages
+            .first()
+            .map_or((page.generation, page.next), |message| (message.generation, message.offset));
+        first.get_or_insert(start);
+        for message in &page.messages {
+            if frames.is_of_member(message) {
+                behind = Some((message.generation, message.offset.saturating_add(1)));
+            }
         }
-        (None, Some(first)) => (first.generation, first.offset),
-        (None, None) => (state.generation, state.next),
-    };
-    StreamLook { mark: mark(&state.stream, generation, next), has_opened: false }
+        if page.end || page.next <= from {
+            break;
+        }
+        from = page.next;
+    }
+    let (generation, next) = behind.or(first).unwrap_or((state.generation, state.next));
+    StreamLook { mark: mark(&state.stream, generation, next), has_opened: behind.is_some() }
+}
+
+/// Tells the frames of members from junk.
+struct MarkedFrames {
+    reader: GroupReader,
+    /// Frames of members that the policy refuses. Nothing else remembers them.
+    refused: HashSet<Bytes>,
+}
+
+impl MarkedFrames {
+    /// Whether a member has sealed a frame, and it is no repeat. The policy of this reader may be
+    /// stricter than those of others.
+    fn is_of_member(&mut self, message: &ReceivedMessage) -> bool {
+        match self.reader.reading.open(message) {
+            Ok(_) => true,
+            Err(DeliveryRejection::Policy(_)) => self.refused.insert(message.envelope.clone()),
+            Err(_) => false,
+        }
+    }
 }
 
 /// Streams that are sealed for this group, and their dead letters.

@@ -9,6 +9,7 @@ use sealane::{Client, DataType, GroupClient, StartPosition};
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
 use sealane_group::{EpochSource, GroupMember, IdentityCard, KeyFolder, NewGroup, PastSecrets};
 use sealane_protocol::SealedEnvelope;
+use sealane_seal::policy::Policy;
 use sealane_seal::{Binding, Class, Epoch, Epochs, History, Sealer, SenderContext, Slot};
 
 use crate::members::{Person, authority, fleet, invite, refusals};
@@ -128,6 +129,32 @@ async fn a_restored_authority_gives_the_group_back_to_nobody() {
     assert_eq!(member(&back).roster().find("mal"), None);
 }
 
+/// A hub whose stream is empty, or shows less than a restored folder has given, tells it nothing of
+/// what came after.
+#[tokio::test]
+async fn a_hub_that_shows_too_few_orders_was_not_read() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let ops = base.group(&client).await;
+    ops.publish_orders().await.unwrap();
+    ops.check_shown().await.unwrap();
+    car.group(&client).await.check_shown().await.unwrap();
+    let backup = base.keys.backup(None).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let restored = |name: &str| {
+        let keys = KeyFolder::restore(&place.path().join(name), &backup, None).unwrap();
+        keys.group("fleet").unwrap()
+    };
+    let group = client.group(restored("one")).await.unwrap();
+    group.check_shown().await.unwrap();
+    client.remove(ops.control_topic().as_str()).await.unwrap();
+    let other = client.group(restored("two")).await.unwrap();
+    group.catch_up().await.unwrap();
+    for group in [&group, &other] {
+        assert_eq!(group.check_shown().await.unwrap_err().code(), "SL-GROUP-31");
+    }
+}
+
 /// A thief that seals with the keys of a folder as it was.
 struct Thief<'a> {
     keys: &'a KeyFolder,
@@ -212,6 +239,25 @@ async fn after_a_heal_or_a_rotation_nobody_writes_in_the_epochs_before() {
         assert_eq!(refusals(&mut events, refused).await, vec!["AfterRemoval"; refused], "{heals}");
         assert!(is_silent(&mut log).await);
     }
+}
+
+/// What a member has sealed is no junk, though the authority's own policy would not show it.
+#[tokio::test]
+async fn a_stricter_policy_of_the_authority_marks_no_earlier() {
+    let (_folder, _node, client) = node().await;
+    let (base, car) = fleet(&client).await;
+    let policy = Policy::from_toml("version = 1\ntype.location.floor = 'S'").unwrap();
+    let ops = base.group(&client).await.with_policy(policy);
+    let sender = car.group(&client).await;
+    for n in 0..3 {
+        publish(&sender, n).await.unwrap();
+    }
+    base.member().rotate().unwrap();
+    ops.publish_orders().await.unwrap();
+    sender.catch_up().await.unwrap();
+    let generation = client.stream("log").await.unwrap().generation;
+    let first = |offset| car.member().first_epoch(&Binding::stream("log"), generation, offset);
+    assert_eq!([first(2), first(3)], [Epoch(0), Epoch(1)]);
 }
 
 /// Anybody who may publish can make streams with frames of a group's tag that nobody opens. They

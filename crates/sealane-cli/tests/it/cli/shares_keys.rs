@@ -117,7 +117,11 @@ fn a_copied_authority_is_told_to_renew() {
     home.copy("base", "copy");
     let refused = home.fails("copy", &["group", "rotate", "fleet"]);
     assert_eq!(refused, (1, "SL-GROUP-13".to_owned()));
-    let renewed = home.show("copy", &["group", "renew", "fleet"]);
+    let renew = ["group", "renew", "fleet"];
+    assert_eq!(home.fails("copy", &renew), (1, "SL-GROUP-13".to_owned()));
+    let also = [&renew[..], &["--also", "127.0.0.1:1"]].concat();
+    assert_eq!(home.fails("copy", &also).0, 2);
+    let renewed = home.show("copy", &[&renew[..], &["--unread"]].concat());
     assert_eq!(number(&renewed, "epoch"), 64);
     home.run("copy", &["group", "rotate", "fleet"]);
 }

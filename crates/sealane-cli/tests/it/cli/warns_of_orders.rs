@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sealane::{DataType, Value};
+use sealane_group::{ControlCursor, KeyFolder};
 use sealane_seal::Class;
 use sealane_testing::{TestProcess, until};
 
@@ -71,6 +72,33 @@ fn a_control_stream_that_lost_orders_closes_senders_until_it_has_them_again() {
     let said = said(&node, "base", &["group", "resend", "fleet", "--from", "9"]);
     assert_eq!(said, format!("0 orders published to {control}\n"));
     assert!(fails(&node, "car", &["group", "resend", "fleet"], 1).contains("[SL-GROUP-20]"));
+}
+
+/// A copy of the authority may have forgotten a removal: it begins anew behind all hubs that it
+/// knows, if they show at least what it has given itself.
+#[test]
+fn a_copied_authority_begins_anew_behind_hubs_that_show_its_orders() {
+    let node = fleet(&["car"]);
+    for name in ["back", "deaf"] {
+        copy(&node, "base", name);
+    }
+    let renew = ["group", "renew", "fleet", "--server", &node.address];
+    node.run(&["stream", "rm", &control(&node), "--yes"]);
+    let said = fails(&node, "back", &renew, 1);
+    assert!(said.contains("[SL-GROUP-31]") && said.contains("--unread"), "{said}");
+    let own = output(&node, "base", &renew);
+    let said = String::from_utf8(own.stderr).unwrap();
+    assert!(own.status.success() && said.contains("told nothing"), "{said}");
+
+    // A hub that it has read once, and that nobody names.
+    let member = KeyFolder::open(&keys(&node, "back"), None).unwrap().group("fleet").unwrap();
+    member.save_control_cursor(ControlCursor::new("127.0.0.1:1")).unwrap();
+    let said = fails(&node, "back", &renew, 1);
+    assert!(said.contains("[SL-GROUP-13]") && said.contains("not now: 1."), "{said}");
+    let said = fails(&node, "back", &[&renew[..], &["--also", "127.0.0.1:1"]].concat(), 3);
+    assert!(said.contains("--unread"), "{said}");
+    run(&node, "back", &[&renew[..], &["--unread"]].concat());
+    run(&node, "deaf", &renew);
 }
 
 #[test]
