@@ -11,8 +11,8 @@ const BODY: &[u8] = b"a body of some length";
 const CONTEXT: SenderContext = SenderContext([5; 8]);
 
 /// The first byte chooses group, form and class, the second the length of a body in clear. What
-/// follows is taken for a sealed message, for the difference from a real one, and for the body of an
-/// announcement.
+/// follows is taken for a sealed message, for the difference from a real one, and for the body of
+/// an announcement.
 pub fn seal(bytes: &[u8]) {
     let [choice, clear, bytes @ ..] = bytes else { return };
     let suite = Suite::ALL[usize::from(choice & 1)];

@@ -57,7 +57,7 @@ impl GroupMember {
         let mut opener = self.opener()?;
         opener.set_live_floor(self.live_from());
         opener.require_answers();
-        let (may_ask, wait) = (Instant::now(), FIRST_WAIT);
+        let (may_ask, wait) = (Instant::now(), first_wait());
         let mut reader = LiveReader { opener, leavers: AnnouncedRemovals::of(self), may_ask, wait };
         reader.ask()?;
         Ok(reader)
@@ -66,7 +66,9 @@ impl GroupMember {
 
 /// How long an answer to the first question is waited for. Each later one is waited for longer: on
 /// a slow mesh answers take minutes, and only the newest questions count.
-const FIRST_WAIT: Duration = Duration::from_millis(MIN_QUESTION_INTERVAL_MS);
+fn first_wait() -> Duration {
+    Duration::from_millis(MIN_QUESTION_INTERVAL_MS)
+}
 
 impl LiveReader {
     /// Tells it what has changed in the group.
@@ -120,7 +122,7 @@ impl LiveReader {
         let opened = announced.accept();
         let [low, ..] = orders.to_le_bytes();
         let announced = FrameAnnouncement { context: opened.context(), orders: low };
-        self.wait = FIRST_WAIT;
+        self.wait = first_wait();
         Ok(LiveSender { slot: opened.slot(), announced, orders })
     }
 

@@ -50,7 +50,7 @@ pub(crate) enum SenderSource {
     Agreed(Box<crate::AgreedMember>),
 }
 
-/// What a sender seals while orders are known that were not obeyed.
+/// The messages that a sender seals while orders are known that were not obeyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SealedWhileBehind {
     Nothing,

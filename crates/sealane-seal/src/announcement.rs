@@ -42,13 +42,11 @@ const VERSION: u8 = 2;
 impl Announcement {
     /// Bytes of a body without questions.
     pub const MIN_BYTES: usize = 1 + 8 + 8;
-    /// Bytes of the longest body.
-    pub const MAX_BYTES: usize = Announcement::MIN_BYTES + 8 * (1 + MAX_ANSWERS);
 
     /// Whether a body of so many bytes can be one.
     pub fn has_length(bytes: usize) -> bool {
-        let lengths = Announcement::MIN_BYTES..=Announcement::MAX_BYTES;
-        lengths.contains(&bytes) && (bytes - Announcement::MIN_BYTES).is_multiple_of(8)
+        let questions = bytes.checked_sub(Announcement::MIN_BYTES);
+        questions.is_some_and(|all| all.is_multiple_of(8) && all / 8 <= 1 + MAX_ANSWERS)
     }
 
     /// One without questions.

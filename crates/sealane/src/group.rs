@@ -356,7 +356,7 @@ impl GroupClient {
             self.tell(ClientEvent::Superseded { stream: late.stream.clone(), offset: late.offset });
             let publish =
                 self.publish_raw(late.stream.as_str(), late.data_type, late.codec, late.envelope);
-            // What it says of its age stays true.
+            // Its time stays that at which it was made.
             if let Err(error) = publish.made(late.made_ms).await {
                 let stream = &late.stream;
                 tracing::warn!(%stream, code = error.code(), %error, "not sealed again");

@@ -1,8 +1,8 @@
 //! The bounds of the client library.
 
 sealane_message::limits! {
-    /// Runs of counters by which a subscription knows what it has shown, shared by the slots that it
-    /// has met: as many for signed messages as for unsigned ones. Of what leaves, a message is
+    /// Runs of counters by which a subscription knows what it has shown, shared by the slots that
+    /// it has met: as many for signed messages as for unsigned ones. Of what leaves, a message is
     /// shown again as *perhaps a repeat*.
     MAX_SEEN_RANGES: usize = 65_536, "ranges";
     /// Runs of one slot, whatever the others leave.

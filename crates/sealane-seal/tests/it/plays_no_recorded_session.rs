@@ -288,8 +288,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// Law: in whatever order messages come, are held back and dropped, members forge unsigned
-    /// ones, and the reader stops, it accepts no signed one twice. The reader of these tests asserts
-    /// it.
+    /// ones, and the reader stops, it accepts no signed one twice. The reader of these tests
+    /// asserts it.
     #[test]
     fn in_any_order_with_any_stops(steps in prop::collection::vec(step(), 1..120)) {
         runs(steps);

@@ -147,7 +147,8 @@ async fn a_signed_call_for_help_outlives_its_epoch_and_says_so() {
     assert_eq!(refusals(&mut events, 4).await, expected);
 }
 
-/// The car's tasks run only while it is asked something: it learns nothing of the removal meanwhile.
+/// The car's tasks run only while it is asked something: it learns nothing of the removal
+/// meanwhile.
 #[test]
 fn a_call_for_help_that_is_sealed_again_says_its_true_age() {
     let hub = tokio::runtime::Runtime::new().unwrap();

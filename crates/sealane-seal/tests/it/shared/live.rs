@@ -94,7 +94,7 @@ impl Sequence {
         self.steps.push(json!({ "do": "ask", "question": hex(&question) }));
     }
 
-    /// What the reader would put into its next announcement.
+    /// The questions that the reader would put into its next announcement.
     fn tells(&mut self) {
         let AnnouncedQuestions { own, answers } = self.reader.questions();
         let lacks = self.reader.lacks_answers();

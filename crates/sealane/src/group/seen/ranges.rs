@@ -89,8 +89,8 @@ impl SlotRanges {
         verdict
     }
 
-    /// Forgets the oldest range of the start that was quiet for longest, but not that of the counter
-    /// that has just come. The last range of a start leaves with the start.
+    /// Forgets the oldest range of the start that was quiet for longest, but not that of the
+    /// counter that has just come. The last range of a start leaves with the start.
     fn forget(&mut self, counter: u64) {
         let quiet = self.starts.iter_mut().min_by_key(|(_, start)| start.last);
         let Some((name, start)) = quiet else { return };
