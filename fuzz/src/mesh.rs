@@ -122,7 +122,7 @@ impl FuzzedMesh {
         let mut net = Self { mesh, members, now: 1 };
         let sent = stamp(&mut net.mesh, provision);
         for one in 0..2 {
-            let body = Announcement { start: 1, orders: 0 }.to_bytes();
+            let body = Announcement::new(1, 0).to_bytes();
             let fields = HeaderFields {
                 kind: FrameKind::Control,
                 class: Class::Signed,

@@ -4,7 +4,8 @@ use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use sealane::{
-    Client, Codec, DataType, Error, PublishedMessage, PublisherProgress, ScheduledMessage, Value,
+    Client, Codec, DataType, Error, GroupClient, PublishedMessage, PublisherProgress,
+    ScheduledMessage, Value,
 };
 use tokio::sync::mpsc;
 
@@ -24,6 +25,7 @@ pub async fn run(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let codec = file.setting(SettingKey::Codec, args.codec.as_ref()).codec()?;
+    file.check_group(&args.topic, args.group.as_deref())?;
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
     if args.body.as_deref() == Some("-") {
         let is_single = args.delay.is_some() || args.expect.is_some() || args.once;
@@ -39,10 +41,7 @@ pub async fn run(
     };
     // A person waits: a hub that is not there is said at once.
     let client = client.patience(args.retry.unwrap_or_default());
-    let group = match &args.group {
-        Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
-        None => None,
-    };
+    let group = group(&client, args, file).await?;
     let mut publish = match &group {
         Some(group) => group.publish_raw(&args.topic, data_type(args), codec, envelope),
         None => client.publish_raw(&args.topic, codec, envelope),
@@ -61,6 +60,22 @@ pub async fn run(
     match &group {
         Some(group) => sealed::settle(group).await,
         None => Ok(()),
+    }
+}
+
+/// The group that is published to. Without one the stream must take open messages: it is asked
+/// before anything is sent.
+async fn group(
+    client: &Client,
+    args: &PubArgs,
+    file: &SettingsFile,
+) -> Result<Option<GroupClient>, CliFailure> {
+    match &args.group {
+        Some(name) => Ok(Some(sealed::open(client, &args.keys, name, file).await?)),
+        None => {
+            client.check_open(&args.topic).await?;
+            Ok(None)
+        }
     }
 }
 
@@ -112,10 +127,7 @@ async fn lines(
         None => client.clone(),
     };
     let topic = args.topic.as_str();
-    let group = match &args.group {
-        Some(name) => Some(sealed::open(client, &args.keys, name, file).await?),
-        None => None,
-    };
+    let group = group(client, args, file).await?;
     let publisher = match &group {
         Some(group) => group.publisher(topic, data_type(args))?,
         None => client.publisher(topic)?,

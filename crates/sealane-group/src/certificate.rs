@@ -103,6 +103,7 @@ impl MemberCertificate {
             since: self.since,
             removed: None,
             name: self.name.clone(),
+            fresh: Vec::new(),
         }
     }
 }

@@ -6,8 +6,8 @@ use sealane_frame::{
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{
-    Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer,
-    SenderContext, SigningKey, Slot,
+    AnnouncedQuestions, Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History,
+    Sealer, SenderContext, SigningKey, Slot,
 };
 
 use crate::Error;
@@ -45,9 +45,18 @@ pub struct GroupSender {
 #[derive(Clone)]
 pub(crate) enum SenderSource {
     /// A key folder, and the group's name there.
-    Folder { keys: Arc<IdentityKeys>, name: String },
+    Folder { keys: Arc<IdentityKeys>, name: String, behind: SealedWhileBehind },
     #[cfg(feature = "test-kind")]
     Agreed(Box<crate::AgreedMember>),
+}
+
+/// The messages that a sender seals while orders are known that were not obeyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SealedWhileBehind {
+    Nothing,
+    /// Its caller seals nothing but what is urgent: a call for help must not wait for an order that
+    /// somebody holds back.
+    Urgent,
 }
 
 /// A member's place in its group at one moment.
@@ -86,9 +95,14 @@ impl SenderSource {
     /// The standing to seal under now.
     fn standing(&self) -> Result<MemberStanding, Error> {
         match self {
-            SenderSource::Folder { keys, name } => {
+            SenderSource::Folder { keys, name, behind } => {
                 let state = keys.load(&keys.lock()?, name)?;
-                state.check_sealing()?;
+                match state.check_sealing() {
+                    // Nobody can take a call for help away by holding orders back, or by two logs.
+                    Err(Error::Behind { .. } | Error::Forked { .. })
+                        if *behind == SealedWhileBehind::Urgent => {}
+                    outcome => outcome?,
+                }
                 MemberStanding::of(keys, &state)
             }
             #[cfg(feature = "test-kind")]
@@ -99,7 +113,7 @@ impl SenderSource {
     /// A block of counters behind all that were reserved, and a start behind the last.
     fn reserve(&self, slot: Slot, epoch: Epoch, count: u64) -> Result<CounterBlock, Error> {
         match self {
-            SenderSource::Folder { keys, name } => {
+            SenderSource::Folder { keys, name, .. } => {
                 let lock = keys.lock()?;
                 CounterBlock::reserve(keys, &lock, name, slot, epoch, count)
             }
@@ -123,7 +137,7 @@ impl MemberStanding {
             tag: state.tag(),
             source: state.peer_tag(state.slot).ok_or(Error::Removed)?,
             orders: state.orders,
-            signing: keys.identity().signing_key()?,
+            signing: state.signing_key(keys.identity())?,
         })
     }
 }
@@ -168,7 +182,8 @@ impl GroupSender {
     ) -> Result<GroupSender, Error> {
         let standing = MemberStanding::of(keys, state)?;
         let block = CounterBlock::reserve(keys, lock, name, standing.slot, standing.epoch, 1)?;
-        let source = SenderSource::Folder { keys: Arc::clone(keys), name: name.to_owned() };
+        let (keys, name) = (Arc::clone(keys), name.to_owned());
+        let source = SenderSource::Folder { keys, name, behind: SealedWhileBehind::Nothing };
         GroupSender::with(source, standing, &block)
     }
 
@@ -284,24 +299,29 @@ impl GroupSender {
 
     /// The frame by which it makes itself known on a live link: at its start, to new neighbours,
     /// and whenever one asks. After [`GroupSender::follow`] or in another process it is another
-    /// start.
+    /// start. `questions` are those of the reader beside it
+    /// ([`LiveReader::questions`](crate::LiveReader::questions)).
     ///
     /// # Errors
     ///
     /// As [`GroupSender::seal`].
-    pub fn announce<'a>(&mut self, buf: &'a mut FrameBuf) -> Result<&'a mut [u8], Error> {
+    pub fn announce<'a>(
+        &mut self,
+        questions: AnnouncedQuestions,
+        buf: &'a mut FrameBuf,
+    ) -> Result<&'a mut [u8], Error> {
         self.ready()?;
         let fields = HeaderFields {
             kind: FrameKind::Control,
             codec: 0,
             ..self.fields(Class::Signed, ANNOUNCEMENT_TYPE)
         };
-        let body = Announcement { start: self.start, orders: self.orders }.to_bytes();
+        let (start, orders) = (self.start, self.orders);
+        let body = Announcement { start, orders, questions }.to_bytes();
         self.seal(&fields, &Binding::link(), &body, buf)
     }
 
-    /// Leaves counters out. A reader that crashed refuses those that it may have accepted before:
-    /// [`MAX_CEILING_BLOCK`](sealane_seal::limits::MAX_CEILING_BLOCK) at most.
+    /// Leaves counters out: frames of the slot were found that have them.
     ///
     /// # Errors
     ///
@@ -477,7 +497,7 @@ mod tests {
         }
         // To announce itself is to seal, too, and each start is later than all before it.
         sender.process ^= 1;
-        sender.announce(&mut buf).unwrap();
+        sender.announce(AnnouncedQuestions::default(), &mut buf).unwrap();
         drawn.push(sender.context());
         let distinct: std::collections::HashSet<_> = drawn.iter().collect();
         assert_eq!(distinct.len(), 4, "{drawn:?}");

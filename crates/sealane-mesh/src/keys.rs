@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sealane_frame::machine::{KeptGroup, Keys, Member, Rekeyed};
+use sealane_frame::notice::{OrderChainHead, OrderView, RemovalNotice, notice_label};
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::{
     Epoch, EpochSecret, Epochs, Group, GroupId, History, SenderContext, SigningKey, Slot, Suite,
@@ -99,7 +100,8 @@ impl MeshProvision {
     ///
     /// The errors of the cipher library.
     pub fn order(&self, number: u64, frame: &[u8]) -> Result<Vec<u8>, MeshError> {
-        self.signed(crate::notice::order_bytes(number, frame), 0)
+        let before = OrderChainHead::of_group(self.group.id());
+        self.signed(OrderView { number, before, given: 0, frame }.to_bytes(), 0)
     }
 
     /// A notice of removal that a member signs: it counts if that is slot 0.
@@ -109,14 +111,14 @@ impl MeshProvision {
     /// [`MeshError::Range`] for a slot that nobody can have; what the cipher library refuses.
     pub fn removal(&self, order: u64, removed: u16, by: u16) -> Result<Vec<u8>, MeshError> {
         let slot = Slot::new(removed).ok_or(MeshError::Range)?;
-        let fields = crate::notice::RemovalFields { order, epoch: Epoch(order), slot };
-        self.signed(fields.to_bytes(), by)
+        let removal = RemovalNotice { order, epoch: Epoch(order), slot, mark: 0 };
+        self.signed(removal.to_bytes(), by)
     }
 
     fn signed(&self, mut notice: Vec<u8>, by: u16) -> Result<Vec<u8>, MeshError> {
         let slot = Slot::new(by).ok_or(MeshError::Range)?;
         let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
-        let label = crate::notice::label_of(&notice, self.group.id());
+        let label = notice_label(&notice, self.group.id());
         notice.extend(signing.sign_open(&[&label, &notice[..]].concat())?);
         Ok(notice)
     }

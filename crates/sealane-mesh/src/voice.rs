@@ -2,6 +2,7 @@
 //! opened.
 
 mod behind;
+mod questions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use sealane_seal::{
     Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, OpenedMessage, Opener, Sealer,
     SenderContext, SigningKey, Slot,
 };
+
+use questions::VoiceQuestions;
 
 use crate::hop::{HopSender, HopWriter};
 use crate::keys::member_at;
@@ -53,6 +56,7 @@ pub(crate) struct MeshVoice {
     behind_tries: u32,
     roster: FrameRoster,
     dictionary: FrameDictionary,
+    questions: VoiceQuestions,
     hop: HopWriter,
     buf: FrameBuf,
     /// Where what was heard is opened; kept for its room.
@@ -106,6 +110,7 @@ impl MeshVoice {
             behind_tries: MAX_BEHIND_FRAMES_PER_SECOND,
             roster: FrameRoster::new(),
             dictionary: FrameDictionary::fixed(&[tag]),
+            questions: VoiceQuestions::default(),
             hop,
             buf: FrameBuf::new(),
             heard_frame: Vec::new(),
@@ -199,11 +204,14 @@ impl MeshVoice {
         self.tries = MAX_TOLD_SLOTS_PER_SECOND;
         self.allow_behind();
         self.opener.allow_trials();
+        self.questions.second_passed();
     }
 
     /// The frame in which the machine announces itself.
     pub(crate) fn announcement(&mut self) -> Result<Vec<u8>, MeshError> {
-        let body = Announcement { start: self.start_ms, orders: self.orders }.to_bytes();
+        let questions = self.questions.next(&mut self.opener);
+        let (start, orders) = (self.start_ms, self.orders);
+        let body = Announcement { start, orders, questions }.to_bytes();
         let fields = HeaderFields {
             kind: FrameKind::Control,
             class: Class::Signed,
@@ -266,14 +274,16 @@ impl MeshVoice {
         }
     }
 
-    /// Opens a neighbour's announcement. Whether it is of a start that was not known.
+    /// Opens a neighbour's announcement. Whether this machine is to announce itself: the start was
+    /// not known, or asks a question.
     pub(crate) fn hear_announcement(&mut self, frame: &[u8]) -> Result<bool, MeshError> {
         let slot = self.slot_of(frame)?;
         let header = *FrameView::parse(frame)?.header();
         let announced = FrameAnnouncement { context: header.context(), orders: header.orders() };
         let key = FrameView::parse(frame)?.seal_header().key;
         let is_newest = key == KeyId::new(slot, key.class, self.epochs.newest());
-        if is_newest && self.roster.announced(self.group, slot) == Some(announced) {
+        let is_plain = header.body_bytes() == Announcement::MIN_BYTES && !self.questions.are_due();
+        if is_newest && is_plain && self.roster.announced(self.group, slot) == Some(announced) {
             // It says nothing new, whoever sent it: no signature has to be verified for that.
             return Ok(false);
         }
@@ -283,11 +293,13 @@ impl MeshVoice {
             return Err(sealane_seal::Error::NotMember.into());
         }
         let announced = open_announcement(&mut self.opener, &mut frame)?;
+        let asks = announced.announcement().questions.own.is_some();
         let orders = announced.announcement().orders;
         let opened = announced.accept();
         let tag = member_at(&self.members, slot, opened.epoch()).map(|member| member.tag);
         self.announce_in_roster(slot, tag.ok_or(MeshError::Range)?, opened.context(), orders)?;
-        Ok(known != Some(opened.context()))
+        self.note_heard(&opened);
+        Ok(asks || known != Some(opened.context()))
     }
 
     /// Opens what a neighbour says, in a unit of either form.
@@ -303,17 +315,17 @@ impl MeshVoice {
                 previous_hop: PeerTag::NOBODY,
             };
             let link = Binding::link();
-            let received = open_compact(&mut self.opener, &link, frame, &context)?;
+            let received = open_compact(&mut self.opener, &link, frame, &context);
+            let received = received.inspect_err(|error| self.questions.refused(error))?;
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
-            self.note_heard(&by);
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
-        let received = open_frame(&mut self.opener, &Binding::link(), &mut self.heard_frame)?;
+        let received = open_frame(&mut self.opener, &Binding::link(), &mut self.heard_frame);
+        let received = received.inspect_err(|error| self.questions.refused(error))?;
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
-        self.note_heard(&by);
         let said = said(self.group, &fields, &by, body, Class::Authenticated)?;
         let member = member_at(&self.members, said.by.slot, said.by.epoch);
         let is_its = member.is_some_and(|member| member.tag == said.tag);

@@ -74,6 +74,7 @@ mod hub_error;
 pub mod limits;
 mod manage;
 mod message;
+mod pace;
 mod publish;
 mod publisher;
 mod request;
@@ -95,6 +96,7 @@ pub use group::{ControlPage, ControlPlace, ControlReader, GroupBeater, GroupClie
 pub use hub_error::HubError;
 pub use manage::ConsumerHandle;
 pub use message::ReceivedMessage;
+pub use pace::RefusalPace;
 pub use publish::{
     PublishBatch, PublishBuilder, PublishLater, PublishedBatch, PublishedMessage, ScheduledMessage,
 };

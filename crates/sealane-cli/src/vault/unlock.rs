@@ -29,6 +29,7 @@ pub(crate) struct VaultAccess {
 
 impl VaultAccess {
     pub(crate) fn new(args: &args::VaultArgs) -> Result<VaultAccess, CliFailure> {
+        key::hide_memory();
         let missing = "name the vault with --vault or SEALANE_VAULT";
         if args.retry > Duration::from_millis(MAX_RETRY_MS) {
             let reason = "--retry waits 12h at most: a prune removes after a day what a put needs";

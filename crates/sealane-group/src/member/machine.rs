@@ -8,6 +8,7 @@ use sealane_seal::{SenderContext, SigningKey};
 use super::GroupMember;
 use crate::Error;
 use crate::crypto::random;
+use crate::roster::peer_tag;
 use crate::sender::CounterBlock;
 
 impl GroupMember {
@@ -64,13 +65,13 @@ impl GroupMember {
     fn machines(&self) -> Arc<[machine::Member]> {
         let entries = self.state.roster.entries().iter();
         let as_machine = |entry: &crate::RosterEntry| {
-            let tag = self.state.peer_tag(entry.slot())?;
-            Some(machine::Member { tag, term: entry.term() })
+            let tag = peer_tag(&self.state.routing, entry);
+            entry.terms().map(move |term| machine::Member { tag, term }).collect::<Vec<_>>()
         };
-        entries.filter_map(as_machine).collect()
+        entries.flat_map(as_machine).collect()
     }
 
     fn mesh_signing(&self) -> Result<SigningKey, Error> {
-        self.keys.identity().signing_key()
+        self.state.signing_key(self.keys.identity())
     }
 }

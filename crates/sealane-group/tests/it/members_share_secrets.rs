@@ -228,11 +228,12 @@ fn nobody_is_invited_under_a_name_that_looks_like_a_members() {
         assert_eq!(named(refused), "NameTaken", "{name}");
     }
     let invited = base.invite(&as_name("car2"), PastSecrets::All).unwrap();
-    // A name is free again when its member is gone.
+    // A name stays taken when its member is gone, but for that member itself.
     base.revoke(&[invited.slot]).unwrap();
     let again = place.keys("another").card_as(Some("Car2")).unwrap();
-    base.invite(&sealane_group::IdentityCard::from_bytes(&again).unwrap(), PastSecrets::All)
-        .unwrap();
+    let again = sealane_group::IdentityCard::from_bytes(&again).unwrap();
+    assert_eq!(named(base.invite(&again, PastSecrets::All)), "NameTaken");
+    base.invite(&as_name("Car2"), PastSecrets::All).unwrap();
     // And nobody is the authority a second time.
     let own = KeyFolder::open(&place.path("base"), None).unwrap();
     assert_eq!(named(base.invite(&card(&own), PastSecrets::All)), "GroupRefused");

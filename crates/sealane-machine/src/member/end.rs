@@ -1,6 +1,5 @@
 //! Packets to sealed frames and back.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +17,7 @@ use sealane_link::{
     SegmentBundle, TunInterface,
 };
 use sealane_message::DataType;
-use sealane_seal::limits::MAX_CEILING_BLOCK;
-use sealane_seal::{Binding, Class, SenderContext, Slot};
+use sealane_seal::{AnnouncedQuestions, Binding, Class};
 use tracing::{info, warn};
 
 use super::commands::{CommandHandler, CommandOpener, is_command};
@@ -41,7 +39,6 @@ pub(super) struct TunEnd {
     is_asked: AtomicBool,
     /// The group may have changed just now.
     is_hasty: AtomicBool,
-    has_newcomer: AtomicBool,
     /// Somebody has deleted the interface.
     is_gone: AtomicBool,
     ends: AtomicBool,
@@ -53,8 +50,6 @@ struct EndReader {
     behind: Arc<PrefixTable>,
     /// Packets that go to the machine together.
     bundle: SegmentBundle,
-    /// The start that each sender announced last.
-    starts: HashMap<Slot, SenderContext>,
     commands: CommandOpener,
 }
 
@@ -68,7 +63,7 @@ impl TunEnd {
         let (behind, bundle) = (Arc::new(behind), tun.bundle());
         let (own, carried) = (member.source()?, Mutex::new(Arc::clone(&behind)));
         let commands = CommandOpener::new(&member, now_ms());
-        let reading = EndReader { reader, behind, bundle, starts: HashMap::new(), commands };
+        let reading = EndReader { reader, behind, bundle, commands };
         Ok(TunEnd {
             tun,
             own,
@@ -78,7 +73,6 @@ impl TunEnd {
             unsealed: Mutex::new(None),
             is_asked: AtomicBool::new(false),
             is_hasty: AtomicBool::new(false),
-            has_newcomer: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             ends: AtomicBool::new(false),
         })
@@ -148,17 +142,11 @@ impl TunEnd {
 
     fn open(&self, frame: &mut [u8]) -> Result<(), DropReason> {
         let header = *FrameView::parse(frame).map_err(|_| DropReason::Malformed)?.header();
-        let EndReader { reader, starts, behind, bundle, commands } = &mut *self.reading.lock();
+        let EndReader { reader, behind, bundle, commands } = &mut *self.reading.lock();
         if (header.kind(), header.data_type()) == (FrameKind::Control, ANNOUNCEMENT_TYPE) {
-            // Only an opened announcement tells truly which start its sender is in.
-            let heard = reader.announced(frame, now_ms()).map_err(|_| DropReason::Unopened)?;
-            let context = heard.announced.context;
-            // A new start may have lost what it accepted, and refuses counters up to
-            // `MAX_CEILING_BLOCK` ahead.
-            if starts.insert(heard.slot, context) != Some(context) {
-                self.has_newcomer.store(true, Ordering::Relaxed);
-            }
-            return Ok(());
+            // One that answers nothing is not taken. The next announcement of this end answers it,
+            // at its usual pace: recordings would otherwise cost an announcement each.
+            return reader.announced(frame).map(drop).map_err(|_| DropReason::Unopened);
         }
         if is_command(&header) {
             return commands.open(reader, frame, now_ms());
@@ -166,7 +154,7 @@ impl TunEnd {
         if !is_packet(&header) {
             return Err(DropReason::Unopened);
         }
-        let message = reader.open(&Binding::link(), frame, now_ms());
+        let message = reader.open(&Binding::link(), frame);
         let packet = message.map_err(|_| DropReason::Unopened)?.body;
         // Nobody speaks for addresses that are behind another member.
         let source = PacketAddresses::parse(packet).ok_or(DropReason::FalseAddress)?.source;
@@ -196,16 +184,12 @@ impl TunEnd {
                 tell_change(&before, &state);
                 *self.unsealed.lock() = state.as_ref().err().map(ToString::to_string);
             }
-            if self.has_newcomer.swap(false, Ordering::Relaxed) {
-                // One that crashed refuses what it may have taken before. Where no counters can be
-                // reserved, it waits until this sender has come so far.
-                let _ = sender.skip(MAX_CEILING_BLOCK);
-            }
             let is_asked = self.is_asked.swap(false, Ordering::Relaxed);
             // An announcement is sealed too. While nothing may be sealed it would only be counted
             // as a drop each second.
             if state.is_ok() && (beats || is_asked) {
-                announce(&mut sender, &mut port, &mut buf);
+                let questions = self.reading.lock().reader.questions();
+                announce(&mut sender, questions, &mut port, &mut buf);
             }
             if !self.packets(&mut sender, &mut port, &mut burst, state.is_ok()) {
                 let _ = self.tun.wait(Duration::from_millis(END_TURN_MS));
@@ -316,8 +300,13 @@ fn seal_all(
     }
 }
 
-fn announce(sender: &mut GroupSender, port: &mut RelayPort, buf: &mut FrameBuf) {
-    match sender.announce(buf) {
+fn announce(
+    sender: &mut GroupSender,
+    questions: Result<AnnouncedQuestions, sealane_group::Error>,
+    port: &mut RelayPort,
+    buf: &mut FrameBuf,
+) {
+    match questions.and_then(|questions| sender.announce(questions, buf)) {
         Ok(frame) => port.push(frame),
         Err(_) => port.drop(DropReason::Unsealed),
     }

@@ -56,10 +56,14 @@ impl Mesh {
                 }
                 false
             }
-            MeshError::Frame(FrameError::Seal(Seal::Replayed | Seal::Stale))
-            | MeshError::HopReplayed => {
+            MeshError::Frame(FrameError::Seal(Seal::Replayed)) | MeshError::HopReplayed => {
                 self.counters.repeats += 1;
                 false
+            }
+            // Perhaps others have moved the neighbour's window. Its announcement shows that.
+            MeshError::Frame(FrameError::Seal(Seal::Stale)) => {
+                self.counters.repeats += 1;
+                true
             }
             MeshError::Frame(
                 // In an epoch that is not known here, somebody has gone on who can give its

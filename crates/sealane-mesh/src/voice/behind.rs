@@ -64,7 +64,7 @@ impl MeshVoice {
         epoch: Epoch,
         form: Form,
     ) -> Result<Vec<u8>, MeshError> {
-        let body = Announcement { start: self.start_ms, orders: self.orders }.to_bytes();
+        let body = Announcement::new(self.start_ms, self.orders).to_bytes();
         let fields = HeaderFields {
             kind: FrameKind::Control,
             class: Class::Signed,

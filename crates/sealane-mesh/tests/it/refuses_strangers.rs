@@ -186,7 +186,7 @@ impl Insider {
             data_type: ANNOUNCEMENT_TYPE,
             ..self.fields
         };
-        let body = Announcement { start: self.start, orders: 0 }.to_bytes();
+        let body = Announcement::new(self.start, 0).to_bytes();
         self.unit(&fields, &body)
     }
 

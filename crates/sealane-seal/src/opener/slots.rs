@@ -22,6 +22,10 @@ impl<T> SlotTable<T> {
         self.0.get_mut(usize::from(slot.number()))?.as_deref_mut()
     }
 
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().flatten().map(Box::as_mut)
+    }
+
     pub(super) fn set(&mut self, slot: Slot, new: T) {
         put(&mut self.0, usize::from(slot.number()), new);
     }

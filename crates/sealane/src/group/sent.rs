@@ -16,6 +16,7 @@ use crate::limits::{MAX_SENT_HELD, MAX_SENT_HELD_BYTES, MAX_STREAMS_MET, MIN_ORD
 #[derive(Debug, Clone)]
 pub(crate) struct SentEnvelopes {
     pub(crate) epoch: Epoch,
+    pub(crate) made_ms: u64,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) envelopes: Vec<Bytes>,
@@ -26,6 +27,7 @@ pub(crate) struct SentEnvelopes {
 pub(super) struct StaleEpochMessage {
     pub(super) stream: Topic,
     pub(super) offset: u64,
+    pub(super) made_ms: u64,
     pub(super) data_type: DataType,
     pub(super) codec: Codec,
     pub(super) envelope: Bytes,
@@ -47,11 +49,11 @@ struct StoredSealedMessage {
 
 impl SentMessages {
     pub(super) fn add(&mut self, sent: SentEnvelopes, stream: &Topic, generation: u64, first: u64) {
-        let SentEnvelopes { epoch, data_type, codec, envelopes } = sent;
+        let SentEnvelopes { epoch, made_ms, data_type, codec, envelopes } = sent;
         for (offset, envelope) in (first..).zip(envelopes) {
             self.bytes += envelope.len();
-            let late =
-                StaleEpochMessage { stream: stream.clone(), offset, data_type, codec, envelope };
+            let stream = stream.clone();
+            let late = StaleEpochMessage { stream, offset, made_ms, data_type, codec, envelope };
             self.messages.push_back(StoredSealedMessage { late, generation, epoch });
         }
         while self.messages.len() > MAX_SENT_HELD || self.bytes > MAX_SENT_HELD_BYTES {

@@ -1,4 +1,5 @@
-"""Reads Sealane's frames. The specification is spec/seal.md, spec/frame.md and spec/document.md."""
+"""Reads Sealane's frames. The specification is spec/seal.md, spec/frame.md, spec/group.md
+and spec/document.md."""
 
 from .compact_units import CompactLink
 from .document import read_document
@@ -16,7 +17,8 @@ from .frame import (
     open_compact,
     open_live,
 )
-from .live import Announcement, Heard, Live, Session
+from .live import Announcement, Heard, Live
+from .notice import Notice, epoch_secret, read_notice
 from .refused import Refused
 from .seal import (
     BOUND_TO_LINK,
@@ -42,14 +44,15 @@ __all__ = [
     "Keys",
     "Link",
     "Live",
+    "Notice",
     "Opened",
     "OpenedFrame",
     "Refused",
     "Sealed",
-    "Session",
     "Term",
     "bound_to_conversation",
     "bound_to_stream",
+    "epoch_secret",
     "expand",
     "forward",
     "forward_compact",
@@ -61,4 +64,5 @@ __all__ = [
     "ratchet",
     "read_document",
     "read_exchange",
+    "read_notice",
 ]
