@@ -295,10 +295,7 @@ impl GroupClient {
             let marks = marking::marks(self).await?;
             let lost = self.keys().provisioned()?.marks_lost_by(&marks);
             if lost > 0 {
-                tracing::error!(
-                    lost,
-                    "marks of earlier removals leave: there are too many streams"
-                );
+                tracing::error!(lost, "marks of earlier removals leave for want of room");
             }
             let notices = self.keys().provisioned()?.mark(&marks)?;
             count += control::publish(&self.inner.client, self.inner.tag, &notices).await?;
