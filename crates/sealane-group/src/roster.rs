@@ -163,7 +163,7 @@ impl GroupRoster {
                         *ended = earlier.min(*ended);
                     }
                     // An authority that was put back does not know the keys of later fresh cards.
-                    // What they have signed until the end stays readable.
+                    // Messages that they have signed until the end stay readable.
                     let is_same = entry.certificate == known.certificate;
                     if is_same && known.fresh.starts_with(&entry.fresh) {
                         entry.fresh.clone_from(&known.fresh);

@@ -158,8 +158,8 @@ impl GroupMember {
     }
 }
 
-/// Takes over what may only grow. An authority that was put back to before a removal invites members
-/// as if there had been none, and this folder may know better.
+/// Takes over what may only grow. An authority that was put back to before a removal invites
+/// members as if there had been none, and this folder may know better.
 fn keep_known(
     keys: &IdentityKeys,
     name: &str,

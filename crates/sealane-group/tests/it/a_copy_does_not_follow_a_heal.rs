@@ -212,12 +212,13 @@ fn a_key_that_was_replaced_does_not_come_back() {
     };
     let renewed = restored("one").renew(None).unwrap();
     assert_eq!(named(apply(&mut members[1], &renewed)), "OrdersForked");
-    // What the healed member signs until then is no thief's.
+    // Messages that the healed member signs until then are no thief's.
     let between = seal(&mut members[0].sender().unwrap(), Class::Signed, b"between");
     let rotated = base.rotate().unwrap();
     apply(&mut members[1], &rotated).unwrap();
     let mut restored = restored("two");
-    // It hears of the heal last, and starts anew before it goes on. By its own log it knows that the member has other keys now, and invites it again.
+    // It hears of the heal last, and starts anew before it goes on. By its own log it knows that
+    // the member has other keys now, and invites it again.
     for notice in rotated.iter().chain(&healed.notices) {
         assert_eq!(named(restored.apply(notice)), "CopiedFolder");
     }

@@ -108,7 +108,7 @@ fn an_authority_takes_over_what_it_gave_from_its_own_signed_log() {
     assert_eq!(open(&mut car.opener().unwrap(), &frame).unwrap(), b"here");
 }
 
-/// What an authority has heard of its own log; it cannot be obeyed again.
+/// Shows an authority its own log; it cannot be obeyed again.
 fn hear(authority: &mut GroupMember, given: &GroupMember) {
     for notice in [given.removals(0).unwrap(), given.notices(0).unwrap()].concat() {
         let heard = authority.apply(&notice);
@@ -116,8 +116,8 @@ fn hear(authority: &mut GroupMember, given: &GroupMember) {
     }
 }
 
-/// The roster of a heal is sealed, and a slot that is replaced stands in a sealed order: a notice in
-/// the clear tells a restored authority of either.
+/// The roster of a heal is sealed, and a slot that is replaced stands in a sealed order. A notice
+/// in the clear tells a restored authority of either.
 #[test]
 fn a_heal_and_a_new_slot_are_removals_too() {
     for replaces in [false, true] {
@@ -178,7 +178,7 @@ fn nothing_begins_anew_on_removals_that_cannot_be_read() {
     apply(&mut car, &renewed).unwrap();
 }
 
-/// A member that refused the new beginning is invited again: its folder still knows who was removed.
+/// A member that refused the new beginning is invited again. Its folder still knows the removals.
 #[test]
 fn an_invitation_gives_the_group_back_to_nobody() {
     let place = Place::quick();

@@ -99,7 +99,7 @@ fn two_new_beginnings_of_one_number_are_told_apart() {
     apply(&mut bus, &second).unwrap();
     assert_eq!((car.orders(), car.epochs().newest()), (bus.orders(), bus.epochs().newest()));
     for (member, other, name) in [(&mut car, &second, "car1"), (&mut bus, &first, "car2")] {
-        // What nobody has signed tells nothing.
+        // An order that nobody has signed tells nothing.
         let mut forged = other[0].as_bytes().to_vec();
         *forged.last_mut().unwrap() ^= 1;
         let forged = GroupNotice::from_bytes(&forged).unwrap();

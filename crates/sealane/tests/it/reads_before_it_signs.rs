@@ -241,7 +241,7 @@ async fn after_a_heal_or_a_rotation_nobody_writes_in_the_epochs_before() {
     }
 }
 
-/// What a member has sealed is no junk, though the authority's own policy would not show it.
+/// A message of a member is no junk, though the authority's own policy would not show it.
 #[tokio::test]
 async fn a_stricter_policy_of_the_authority_marks_no_earlier() {
     let (_folder, _node, client) = node().await;

@@ -95,7 +95,8 @@ fn a_copy_and_a_token_are_of_the_hub_in_use_on_whatever_machine() {
     assert!(!listed.contains(&app));
     let copied = by(&root, &["--json", "backup", &copy]);
     let said = json(&String::from_utf8(copied.stdout).unwrap());
-    assert_eq!(said.field("messages").and_then(Value::as_u64), Some(2));
+    // Beside the two of the stream there are those of the node's audit.
+    assert!(said.field("messages").and_then(Value::as_u64) >= Some(2), "{said:?}");
     // The copy has the tokens of that node, as the copy of a folder has.
     let tokens = std::fs::read(Path::new(&copy).join("tokens.toml")).unwrap();
     assert_eq!(tokens, std::fs::read(Path::new(&data).join("tokens.toml")).unwrap());
