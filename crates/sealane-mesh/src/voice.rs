@@ -295,6 +295,7 @@ impl MeshVoice {
         let announced = open_announcement(&mut self.opener, &mut frame)?;
         let asks = announced.announcement().questions.own.is_some();
         let orders = announced.announcement().orders;
+        self.questions.answered(&announced.announcement().questions);
         let opened = announced.accept();
         let tag = member_at(&self.members, slot, opened.epoch()).map(|member| member.tag);
         self.announce_in_roster(slot, tag.ok_or(MeshError::Range)?, opened.context(), orders)?;
@@ -315,17 +316,30 @@ impl MeshVoice {
                 previous_hop: PeerTag::NOBODY,
             };
             let link = Binding::link();
-            let received = open_compact(&mut self.opener, &link, frame, &context);
-            let received = received.inspect_err(|error| self.questions.refused(error))?;
+            let received = match open_compact(&mut self.opener, &link, frame, &context) {
+                Ok(received) => received,
+                Err(error) => {
+                    self.refused(form, unit, &error);
+                    return Err(error.into());
+                }
+            };
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
+            self.questions.opened(by.slot());
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
-        let received = open_frame(&mut self.opener, &Binding::link(), &mut self.heard_frame);
-        let received = received.inspect_err(|error| self.questions.refused(error))?;
+        let link = Binding::link();
+        let received = match open_frame(&mut self.opener, &link, &mut self.heard_frame) {
+            Ok(received) => received,
+            Err(error) => {
+                self.refused(Form::Full, unit, &error);
+                return Err(error.into());
+            }
+        };
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
+        self.questions.opened(by.slot());
         let said = said(self.group, &fields, &by, body, Class::Authenticated)?;
         let member = member_at(&self.members, said.by.slot, said.by.epoch);
         let is_its = member.is_some_and(|member| member.tag == said.tag);

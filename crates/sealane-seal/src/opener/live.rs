@@ -29,7 +29,7 @@ impl Opener {
     /// Opens a message from a link, where it stands in `sealed`; the arguments are those of
     /// [`Opener::open_stored`].
     ///
-    /// Nothing moves until [`PendingOpen::accept`] is called on the result; nothing moves on an
+    /// No window moves until [`PendingOpen::accept`] is called on the result; none moves on an
     /// error.
     ///
     /// # Errors
@@ -44,10 +44,12 @@ impl Opener {
     ) -> Result<PendingOpen<'_>, Error> {
         let layout = SealLayout::find(self.group, form, self.epochs.newest(), sealed, clear)?;
         let epoch = self.live_epoch(&layout.header)?;
-        let session = self.sessions.get(layout.header.key.slot);
-        let session = session.filter(|session| session.context == attached.context);
         let SframeHeader { key, counter } = layout.header;
-        session.ok_or(Error::Unannounced)?.check(key.class, epoch, counter)?;
+        let session = self.sessions.get_mut(key.slot);
+        let session = session.filter(|session| session.context == attached.context);
+        let session = session.ok_or(Error::Unannounced)?;
+        let is_open = session.check(key.class, epoch, counter);
+        is_open.inspect_err(|error| session.refused(key.class, error))?;
         self.open(epoch, attached, sealed, &layout)?;
         let opened = layout.opened(self.group.id(), epoch, attached.context);
         Ok(PendingOpen { opener: self, opened })
@@ -74,8 +76,8 @@ impl Opener {
         }
         let (slot, context) = (key.slot, attached.context);
         let epoch = self.live_epoch(&layout.header)?;
-        let known = self.sessions.get(slot).copied();
-        match known.filter(|session| session.context == context) {
+        let known = self.sessions.get(slot).cloned();
+        match known.as_ref().filter(|session| session.context == context) {
             Some(session) => session.check(key.class, epoch, counter)?,
             None => self.trials = self.trials.checked_sub(1).ok_or(Error::TooManyTrials)?,
         }
