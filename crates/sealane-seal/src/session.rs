@@ -60,7 +60,15 @@ impl SenderSession {
     pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch, counter: u64) -> Self {
         let window = ReplayWindow::closed_below(epoch, counter);
         let (closed, is_refused, doubt) = (None, false, WindowDoubt::None);
-        SenderSession { context, start, signed: window, unsigned: window, closed, is_refused, doubt }
+        SenderSession {
+            context,
+            start,
+            signed: window,
+            unsigned: window,
+            closed,
+            is_refused,
+            doubt,
+        }
     }
 
     /// Whether a message of the session may be accepted.

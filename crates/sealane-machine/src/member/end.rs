@@ -357,7 +357,8 @@ mod tests {
     #[test]
     fn an_end_that_may_not_send_announces_itself_unless_it_is_removed() {
         let behind = Error::Behind { missing: 3, known: 5 };
-        for held in [behind, Error::Forked { order: 3 }, Error::Stale { age_s: 90, allowed_s: 60 }] {
+        for held in [behind, Error::Forked { order: 3 }, Error::Stale { age_s: 90, allowed_s: 60 }]
+        {
             assert!(may_announce(&Err(held)));
         }
         assert!(may_announce(&Ok(())));
