@@ -52,8 +52,8 @@ pub struct Keys {
     pub epochs: Epochs,
     /// All members, this machine too.
     pub members: Arc<[Member]>,
-    /// The key that signs for this machine.
-    pub signing: SigningKey,
+    /// The keys that sign for this machine in its terms, as far as they are held.
+    pub signing: Vec<SigningKey>,
 }
 
 /// The changes that come with an order of the group's authority.
@@ -65,8 +65,8 @@ pub struct Rekeyed {
     pub members: Arc<[Member]>,
     /// How many orders were obeyed.
     pub orders: u64,
-    /// The key that signs for this machine.
-    pub signing: SigningKey,
+    /// The keys that sign for this machine in its terms, as far as they are held.
+    pub signing: Vec<SigningKey>,
 }
 
 /// A group whose orders a machine keeps, and gives to neighbours that lack them. The machine needs

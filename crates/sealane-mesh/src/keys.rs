@@ -69,7 +69,7 @@ impl MeshProvision {
             orders: 0,
             epochs: Epochs::new(self.group.id(), History::Kept, Epoch(0), secret),
             members: Arc::clone(&self.members),
-            signing: SigningKey::from_seed(&key(&self.seed, slot))?,
+            signing: vec![SigningKey::from_seed(&key(&self.seed, slot))?],
         })
     }
 
@@ -80,7 +80,7 @@ impl MeshProvision {
     /// [`MeshError::Range`] for a slot that nobody has; the errors of the epochs.
     pub fn without(&self, removed: &[u16], epoch: u64, member: u16) -> Result<Rekeyed, MeshError> {
         let slot = Slot::new(member).ok_or(MeshError::Range)?;
-        let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
+        let signing = vec![SigningKey::from_seed(&key(&self.seed, slot))?];
         let mut epochs =
             Epochs::new(self.group.id(), History::Kept, Epoch(0), self.secret(Epoch(0)));
         epochs.insert(Epoch(epoch), self.secret(Epoch(epoch)))?;

@@ -42,7 +42,8 @@ pub(crate) struct MeshVoice {
     sealer: Sealer,
     /// For neighbours that have not come to the newest epoch.
     past: BTreeMap<Epoch, Sealer>,
-    signing: SigningKey,
+    /// One for each term of the own slot whose key is held.
+    signing: Vec<SigningKey>,
     /// The members that are about to be removed, each with its order.
     leaving: BTreeMap<Slot, u64>,
     opener: Opener,
@@ -83,9 +84,10 @@ impl MeshVoice {
     pub(crate) fn new(keys: Keys) -> Result<Self, MeshError> {
         let Keys { group, tag, slot, context, start_ms, orders, epochs, members, signing } = keys;
         let own = member_at(&members, slot, epochs.newest());
-        let own = own.ok_or(MeshError::Config("the own slot is no member's"))?.tag;
+        let own = own.ok_or(MeshError::Config("the own slot is no member's"))?;
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0)?;
-        sealer.set_signing_key(signing.clone());
+        set_key_of(own, &signing, &mut sealer);
+        let own = own.tag;
         let hop = hop_writer(&epochs, &sealer, 0)?;
         let mut opener = Opener::new(group, Some(slot), epochs.clone())?;
         opener.set_terms([])?;
@@ -182,7 +184,9 @@ impl MeshVoice {
         }
         let (context, next) = (self.sealer.context(), self.sealer.next_counter()?);
         let mut sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
-        sealer.set_signing_key(signing.clone());
+        if let Some(own) = member_at(&members, self.slot, epochs.newest()) {
+            set_key_of(own, &signing, &mut sealer);
+        }
         let before = std::mem::replace(&mut self.sealer, sealer);
         if before.epoch() != self.sealer.epoch() {
             // Its counters go on: nothing is ever sealed twice under one.
@@ -411,6 +415,15 @@ impl MeshVoice {
         self.roster.insert(self.group, slot, tag)?;
         self.roster.announce(self.group, slot, FrameAnnouncement { context, orders })?;
         Ok(())
+    }
+}
+
+/// Has a sealer sign with the key of that term. The term before a heal has another key than the one
+/// that began with it, and neighbours that are behind know the first alone.
+fn set_key_of(own: &Member, keys: &[SigningKey], sealer: &mut Sealer) {
+    let mut keys = keys.iter();
+    if let Some(key) = keys.find(|key| key.verifying_key() == own.term.verifying_key) {
+        sealer.set_signing_key(key.clone());
     }
 }
 

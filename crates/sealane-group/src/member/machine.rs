@@ -71,7 +71,10 @@ impl GroupMember {
         entries.flat_map(as_machine).collect()
     }
 
-    fn mesh_signing(&self) -> Result<SigningKey, Error> {
-        self.state.signing_key(self.keys.identity())
+    /// The key of the present term, and that of the terms before a heal: neighbours that have not
+    /// obeyed it know no other.
+    fn mesh_signing(&self) -> Result<Vec<SigningKey>, Error> {
+        let identity = self.keys.identity();
+        Ok(vec![self.state.signing_key(identity)?, identity.signing_key()?])
     }
 }
