@@ -68,6 +68,7 @@ impl MeshProvision {
             start_ms,
             orders: 0,
             epochs: Epochs::new(self.group.id(), History::Kept, Epoch(0), secret),
+            live_from: Epoch(0),
             members: Arc::clone(&self.members),
             signing: vec![SigningKey::from_seed(&key(&self.seed, slot))?],
         })
@@ -91,7 +92,7 @@ impl MeshProvision {
             member
         };
         let members = self.members.iter().copied().map(end).collect();
-        Ok(Rekeyed { epochs, members, orders: epoch, signing })
+        Ok(Rekeyed { epochs, live_from: Epoch(epoch), members, orders: epoch, signing })
     }
 
     /// An order of this group's authority, slot 0, around any bytes.

@@ -82,7 +82,8 @@ pub(crate) struct MemberLeaves {
 
 impl MeshVoice {
     pub(crate) fn new(keys: Keys) -> Result<Self, MeshError> {
-        let Keys { group, tag, slot, context, start_ms, orders, epochs, members, signing } = keys;
+        let Keys { group, tag, slot, context, start_ms, orders, members, signing, .. } = keys;
+        let (epochs, live_from) = (keys.epochs, keys.live_from);
         let own = member_at(&members, slot, epochs.newest());
         let own = own.ok_or(MeshError::Config("the own slot is no member's"))?;
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0)?;
@@ -91,6 +92,7 @@ impl MeshVoice {
         let hop = hop_writer(&epochs, &sealer, 0)?;
         let mut opener = Opener::new(group, Some(slot), epochs.clone())?;
         opener.set_terms([])?;
+        opener.set_live_floor(live_from);
         let mut voice = Self {
             group: tag,
             sealing: group,
@@ -178,10 +180,13 @@ impl MeshVoice {
     /// Takes over what an order has changed, and gives those whose announced removal it has not
     /// made true.
     pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<Vec<MemberLeaves>, MeshError> {
-        let Rekeyed { epochs, members, orders, signing } = rekeyed;
+        let Rekeyed { epochs, live_from, members, orders, signing } = rekeyed;
         for (epoch, secret) in epochs.held() {
             self.opener.insert(epoch, secret.clone())?;
         }
+        // A fresh secret ends the epochs before it for writing. What members that are behind say is
+        // opened as a stored message is, and moves nothing but the orders that they are given.
+        self.opener.set_live_floor(live_from);
         let (context, next) = (self.sealer.context(), self.sealer.next_counter()?);
         let mut sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
         if let Some(own) = member_at(&members, self.slot, epochs.newest()) {

@@ -34,6 +34,7 @@ impl GroupMember {
             start_ms: block.start(),
             orders: state.orders,
             epochs: state.epochs.clone(),
+            live_from: state.live_from,
             members: self.machines(),
             signing: self.mesh_signing()?,
         })
@@ -48,6 +49,7 @@ impl GroupMember {
         self.state.check_sealing()?;
         Ok(Rekeyed {
             epochs: self.state.epochs.clone(),
+            live_from: self.state.live_from,
             members: self.machines(),
             orders: self.state.orders,
             signing: self.mesh_signing()?,

@@ -180,6 +180,7 @@ impl HopMessage {
 mod tests {
     use std::sync::Arc;
 
+    use sealane_frame::FrameError;
     use sealane_seal::{EpochSecret, SigningKey, Term};
 
     use super::*;
@@ -219,5 +220,28 @@ mod tests {
         (van.epochs, van.members) = (members.epochs, members.members);
         let mut van = MeshVoice::new(van).unwrap();
         assert_eq!(van.hear_announcement(&bob.announcement().unwrap()), Ok(true));
+    }
+
+    /// A thief of a folder holds the secret and the key from before a heal.
+    #[test]
+    fn what_is_said_in_an_ended_epoch_moves_no_more_than_orders() {
+        let provision = MeshProvision::new([7; 32], 3).unwrap();
+        let fresh = SigningKey::from_seed(&[3; 32]).unwrap();
+        let mut thief = MeshVoice::new(provision.keys(1, [1; 8], 1000).unwrap()).unwrap();
+        let bob = healed(provision.keys(1, [4; 8], 1000).unwrap(), &fresh);
+        let mut van = provision.keys(0, [3; 8], 1000).unwrap();
+        (van.epochs, van.members, van.live_from) = (bob.epochs, bob.members, Epoch(1));
+        let mut van = MeshVoice::new(van).unwrap();
+        let past = Err(MeshError::Frame(FrameError::Seal(sealane_seal::Error::EpochPast)));
+        let announced = thief.announcement().unwrap();
+        assert_eq!(van.hear_announcement(&announced), past);
+        let hello = thief.say(Form::Full, MessageType::Hello, b"hello").unwrap();
+        assert_eq!(van.hear(Form::Full, &hello).map(|_| false), past);
+        // A member that is behind says the same, and is to be given the order.
+        let behind = van.hear_behind(&announced).unwrap();
+        assert_eq!(
+            (behind.slot.number(), behind.epoch, behind.said.is_none()),
+            (1, Epoch(0), true)
+        );
     }
 }
