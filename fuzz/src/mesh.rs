@@ -177,7 +177,7 @@ fn member(provision: &MeshProvision, slot: u16) -> (Sealer, HeaderFields) {
     let keys = provision.keys(slot, [slot as u8; 8], 1).unwrap();
     let Keys { group, slot, context, epochs, signing, .. } = keys;
     let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
-    sealer.set_signing_key(signing);
+    signing.into_iter().for_each(|key| sealer.set_signing_key(key));
     let tag = provision.tag(slot.number());
     let fields = HeaderFields {
         hop_limit: 0,

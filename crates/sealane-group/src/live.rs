@@ -102,6 +102,12 @@ impl LiveReader {
         Ok(self.opener.questions())
     }
 
+    /// Has the last question of each member answered again: the sender beside this reader has
+    /// drawn another context ([`GroupSender::context`](crate::GroupSender::context)).
+    pub fn answer_again(&mut self) {
+        self.opener.answer_again();
+    }
+
     fn ask(&mut self) -> Result<(), Error> {
         self.opener.ask(ReaderQuestion(random()?));
         self.may_ask = Instant::now() + self.wait;

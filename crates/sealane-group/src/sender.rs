@@ -298,8 +298,9 @@ impl GroupSender {
     }
 
     /// The frame by which it makes itself known on a live link: at its start, to new neighbours,
-    /// and whenever one asks. After [`GroupSender::follow`] or in another process it is another
-    /// start. `questions` are those of the reader beside it
+    /// and whenever one asks. Under another context it is another start, and
+    /// [`LiveReader::answer_again`](crate::LiveReader::answer_again) lets readers take it at once.
+    /// `questions` are those of the reader beside it
     /// ([`LiveReader::questions`](crate::LiveReader::questions)).
     ///
     /// # Errors
@@ -340,6 +341,8 @@ impl GroupSender {
     }
 
     /// Goes on with what is known of the group now: another call or process may have obeyed orders.
+    /// The context stays, so that readers which know the sender miss nothing. It is another one in
+    /// another process, and after the folder was put back to an earlier epoch.
     ///
     /// # Errors
     ///
@@ -349,8 +352,21 @@ impl GroupSender {
         if (now.epoch, now.slot, now.orders) == (self.epoch(), self.slot(), self.orders) {
             return Ok(());
         }
-        let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
-        *self = GroupSender::with(self.source.clone(), now, &block)?;
+        let is_same = (std::process::id(), now.slot) == (self.process, self.slot());
+        if !is_same || now.epoch < self.epoch() {
+            let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
+            *self = GroupSender::with(self.source.clone(), now, &block)?;
+            return Ok(());
+        }
+        let mut next = 0;
+        if now.epoch > self.epoch() {
+            let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
+            (next, self.until) = (block.next, block.until);
+        }
+        let MemberStanding { group, history, epoch, secret, .. } = now;
+        self.sealer.enter(&Epochs::new(group.id(), history, epoch, secret), next)?;
+        self.sealer.set_signing_key(now.signing);
+        (self.tag, self.address, self.orders) = (now.tag, now.source, now.orders);
         Ok(())
     }
 

@@ -68,8 +68,9 @@ impl MeshProvision {
             start_ms,
             orders: 0,
             epochs: Epochs::new(self.group.id(), History::Kept, Epoch(0), secret),
+            live_from: Epoch(0),
             members: Arc::clone(&self.members),
-            signing: SigningKey::from_seed(&key(&self.seed, slot))?,
+            signing: vec![SigningKey::from_seed(&key(&self.seed, slot))?],
         })
     }
 
@@ -80,7 +81,7 @@ impl MeshProvision {
     /// [`MeshError::Range`] for a slot that nobody has; the errors of the epochs.
     pub fn without(&self, removed: &[u16], epoch: u64, member: u16) -> Result<Rekeyed, MeshError> {
         let slot = Slot::new(member).ok_or(MeshError::Range)?;
-        let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
+        let signing = vec![SigningKey::from_seed(&key(&self.seed, slot))?];
         let mut epochs =
             Epochs::new(self.group.id(), History::Kept, Epoch(0), self.secret(Epoch(0)));
         epochs.insert(Epoch(epoch), self.secret(Epoch(epoch)))?;
@@ -91,7 +92,7 @@ impl MeshProvision {
             member
         };
         let members = self.members.iter().copied().map(end).collect();
-        Ok(Rekeyed { epochs, members, orders: epoch, signing })
+        Ok(Rekeyed { epochs, live_from: Epoch(epoch), members, orders: epoch, signing })
     }
 
     /// An order of this group's authority, slot 0, around any bytes.

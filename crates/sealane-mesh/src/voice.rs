@@ -42,7 +42,8 @@ pub(crate) struct MeshVoice {
     sealer: Sealer,
     /// For neighbours that have not come to the newest epoch.
     past: BTreeMap<Epoch, Sealer>,
-    signing: SigningKey,
+    /// One for each term of the own slot whose key is held.
+    signing: Vec<SigningKey>,
     /// The members that are about to be removed, each with its order.
     leaving: BTreeMap<Slot, u64>,
     opener: Opener,
@@ -81,14 +82,17 @@ pub(crate) struct MemberLeaves {
 
 impl MeshVoice {
     pub(crate) fn new(keys: Keys) -> Result<Self, MeshError> {
-        let Keys { group, tag, slot, context, start_ms, orders, epochs, members, signing } = keys;
+        let Keys { group, tag, slot, context, start_ms, orders, members, signing, .. } = keys;
+        let (epochs, live_from) = (keys.epochs, keys.live_from);
         let own = member_at(&members, slot, epochs.newest());
-        let own = own.ok_or(MeshError::Config("the own slot is no member's"))?.tag;
+        let own = own.ok_or(MeshError::Config("the own slot is no member's"))?;
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0)?;
-        sealer.set_signing_key(signing.clone());
+        set_key_of(own, &signing, &mut sealer);
+        let own = own.tag;
         let hop = hop_writer(&epochs, &sealer, 0)?;
         let mut opener = Opener::new(group, Some(slot), epochs.clone())?;
         opener.set_terms([])?;
+        opener.set_live_floor(live_from);
         let mut voice = Self {
             group: tag,
             sealing: group,
@@ -176,13 +180,18 @@ impl MeshVoice {
     /// Takes over what an order has changed, and gives those whose announced removal it has not
     /// made true.
     pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<Vec<MemberLeaves>, MeshError> {
-        let Rekeyed { epochs, members, orders, signing } = rekeyed;
+        let Rekeyed { epochs, live_from, members, orders, signing } = rekeyed;
         for (epoch, secret) in epochs.held() {
             self.opener.insert(epoch, secret.clone())?;
         }
+        // A fresh secret ends the epochs before it for writing. What members that are behind say is
+        // opened as a stored message is, and moves nothing but the orders that they are given.
+        self.opener.set_live_floor(live_from);
         let (context, next) = (self.sealer.context(), self.sealer.next_counter()?);
         let mut sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
-        sealer.set_signing_key(signing.clone());
+        if let Some(own) = member_at(&members, self.slot, epochs.newest()) {
+            set_key_of(own, &signing, &mut sealer);
+        }
         let before = std::mem::replace(&mut self.sealer, sealer);
         if before.epoch() != self.sealer.epoch() {
             // Its counters go on: nothing is ever sealed twice under one.
@@ -295,6 +304,7 @@ impl MeshVoice {
         let announced = open_announcement(&mut self.opener, &mut frame)?;
         let asks = announced.announcement().questions.own.is_some();
         let orders = announced.announcement().orders;
+        self.questions.answered(&announced.announcement().questions);
         let opened = announced.accept();
         let tag = member_at(&self.members, slot, opened.epoch()).map(|member| member.tag);
         self.announce_in_roster(slot, tag.ok_or(MeshError::Range)?, opened.context(), orders)?;
@@ -315,17 +325,30 @@ impl MeshVoice {
                 previous_hop: PeerTag::NOBODY,
             };
             let link = Binding::link();
-            let received = open_compact(&mut self.opener, &link, frame, &context);
-            let received = received.inspect_err(|error| self.questions.refused(error))?;
+            let received = match open_compact(&mut self.opener, &link, frame, &context) {
+                Ok(received) => received,
+                Err(error) => {
+                    self.refused(form, unit, &error);
+                    return Err(error.into());
+                }
+            };
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
+            self.questions.opened(by.slot());
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
-        let received = open_frame(&mut self.opener, &Binding::link(), &mut self.heard_frame);
-        let received = received.inspect_err(|error| self.questions.refused(error))?;
+        let link = Binding::link();
+        let received = match open_frame(&mut self.opener, &link, &mut self.heard_frame) {
+            Ok(received) => received,
+            Err(error) => {
+                self.refused(Form::Full, unit, &error);
+                return Err(error.into());
+            }
+        };
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
+        self.questions.opened(by.slot());
         let said = said(self.group, &fields, &by, body, Class::Authenticated)?;
         let member = member_at(&self.members, said.by.slot, said.by.epoch);
         let is_its = member.is_some_and(|member| member.tag == said.tag);
@@ -397,6 +420,15 @@ impl MeshVoice {
         self.roster.insert(self.group, slot, tag)?;
         self.roster.announce(self.group, slot, FrameAnnouncement { context, orders })?;
         Ok(())
+    }
+}
+
+/// Has a sealer sign with the key of that term. The term before a heal has another key than the one
+/// that began with it, and neighbours that are behind know the first alone.
+fn set_key_of(own: &Member, keys: &[SigningKey], sealer: &mut Sealer) {
+    let mut keys = keys.iter();
+    if let Some(key) = keys.find(|key| key.verifying_key() == own.term.verifying_key) {
+        sealer.set_signing_key(key.clone());
     }
 }
 

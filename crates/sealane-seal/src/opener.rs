@@ -19,7 +19,7 @@ mod terms;
 pub use layout::OpenedMessage;
 use layout::SealLayout;
 pub use live::{PendingAnnouncement, PendingOpen};
-use questions::ReaderQuestions;
+use questions::{AnnouncedAt, ReaderQuestions};
 use slots::{KeyOf, SlotKeys, SlotTable};
 pub use terms::Term;
 use terms::Terms;

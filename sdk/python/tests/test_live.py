@@ -82,7 +82,7 @@ class Sessions(unittest.TestCase):
         reader = Reader()
         self.assertIsNone(reader.code(starts(10)))
         forged = starts(11, B, signing_seed=b"\x52" * 32)
-        for _ in range(MAX_TRIALS - 1):
+        for _ in range(MAX_TRIALS):
             self.assertEqual(reader.code(forged), "SL-SEAL-04")
         self.assertEqual(reader.code(forged), "SL-SEAL-14")
         self.assertEqual(reader.code(starts(12, C)), "SL-SEAL-14")
@@ -204,6 +204,19 @@ class Questions(unittest.TestCase):
         reader.hear(starts(10, questions=R, counter=2))
         self.assertEqual(reader.live.questions(), (None, [R]))
 
+    def test_the_newest_announcement_of_a_slot_counts(self):
+        reader = Reader(requires=True)
+        reader.live.allow_trials(1)
+        for start, context, question, expected in (
+            (10, A, Q, "SL-SEAL-12"),
+            (11, B, R, "SL-SEAL-12"),
+            (10, A, Q, "SL-SEAL-12"),
+            (9, C, Q, "SL-SEAL-14"),
+        ):
+            self.assertEqual(reader.code(starts(start, context, questions=question)), expected)
+        self.assertEqual(reader.code(starts(11, B, questions=Q, counter=1)), "SL-SEAL-12")
+        self.assertEqual(reader.live.questions(), (None, [Q]))
+
     def test_bodies(self):
         head = struct.pack(">BQQ", 2, 10, 7)
         for questions, expected in (
@@ -245,6 +258,31 @@ class Forged(unittest.TestCase):
             (8, None),
         ):
             self.assertEqual(reader.code(says(counter)), expected, counter)
+
+    def test_counters_that_others_have_used_up(self):
+        reader = Reader()
+        reader.hear(starts(10))
+        for counter in range(1, 9):
+            reader.hear(says(counter))
+        self.assertEqual(reader.code(says(1)), "SL-SEAL-05")
+        reader.hear(starts(10, counter=2))
+        self.assertTrue(reader.live.lacks)
+        reader.live.ask(Q)
+        reader.hear(says(10))
+        self.assertIsNone(reader.code(starts(10, counter=3, questions=bytes(8) + Q)))
+        for counter, expected in ((3, "SL-SEAL-05"), (4, None), (8, None), (10, "SL-SEAL-05")):
+            self.assertEqual(reader.code(says(counter)), expected, counter)
+
+    def test_closed_counters_open_before_the_sender_comes_to_them(self):
+        reader = Reader()
+        reader.hear(starts(10))
+        reader.hear(says(2500))
+        reader.hear(starts(10, counter=1))
+        reader.live.ask(Q)
+        reader.hear(starts(10, counter=2, questions=bytes(8) + Q))
+        self.assertEqual(reader.code(says(2500)), "SL-SEAL-05")
+        reader.hear(starts(10, counter=1500))
+        self.assertIsNone(reader.code(says(2500)))
 
     def test_an_announcement_that_was_held_back_sets_nothing_back(self):
         reader = Reader()

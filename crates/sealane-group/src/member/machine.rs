@@ -34,6 +34,7 @@ impl GroupMember {
             start_ms: block.start(),
             orders: state.orders,
             epochs: state.epochs.clone(),
+            live_from: state.live_from,
             members: self.machines(),
             signing: self.mesh_signing()?,
         })
@@ -48,6 +49,7 @@ impl GroupMember {
         self.state.check_sealing()?;
         Ok(Rekeyed {
             epochs: self.state.epochs.clone(),
+            live_from: self.state.live_from,
             members: self.machines(),
             orders: self.state.orders,
             signing: self.mesh_signing()?,
@@ -71,7 +73,10 @@ impl GroupMember {
         entries.flat_map(as_machine).collect()
     }
 
-    fn mesh_signing(&self) -> Result<SigningKey, Error> {
-        self.state.signing_key(self.keys.identity())
+    /// The key of the present term, and that of the terms before a heal: neighbours that have not
+    /// obeyed it know no other.
+    fn mesh_signing(&self) -> Result<Vec<SigningKey>, Error> {
+        let identity = self.keys.identity();
+        Ok(vec![self.state.signing_key(identity)?, identity.signing_key()?])
     }
 }

@@ -3,11 +3,11 @@
 //! also holds for a folder that was put back. Nothing is stored for it.
 
 use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
-use sealane_group::{EpochSource, GroupMember, GroupSender, LiveReader, NewGroup};
+use sealane_group::{EpochSource, Error, GroupMember, GroupSender, LiveReader, NewGroup};
 use sealane_seal::{AnnouncedQuestions, Binding, Class, Sealer};
 use sealane_testing::until;
 
-use crate::shared::{Place, copy, files, join};
+use crate::shared::{Place, apply, copy, files, join};
 
 /// A sender's announcement to a reader, and so many frames behind it.
 fn record(sender: &mut GroupSender, reader: &mut LiveReader, count: usize) -> Vec<Vec<u8>> {
@@ -91,6 +91,82 @@ fn a_reader_loses_nothing_behind_an_answer_and_stores_nothing() {
         assert_eq!(play(&mut reader, &recorded), (700, true));
     }
     assert_eq!(files(&place.path("base")), before);
+}
+
+/// Two members obey orders while packets run. Neither announces itself anew: nothing is lost.
+#[test]
+fn an_order_that_is_obeyed_stops_no_packet() {
+    let place = Place::new();
+    let (mut base, mut car) = fleet(&place);
+    let (mut reader, mut sender) = (base.live_reader().unwrap(), car.sender().unwrap());
+    let recorded = record(&mut sender, &mut reader, 3);
+    assert_eq!(play(&mut reader, &recorded), (3, true));
+    let (link, mut buf) = (Binding::link(), FrameBuf::new());
+    let mut heard = |sender: &mut GroupSender, reader: &mut LiveReader| {
+        let fields = sender.fields(Class::Group, 1);
+        let frame = sender.seal(&fields, &link, b"packet", &mut buf).unwrap();
+        reader.open(&link, &mut frame.to_vec()).is_ok()
+    };
+    for order in 0..4 {
+        // Two orders leave the epoch as it is, and two begin another one.
+        let notices = match order {
+            0 | 2 => join(&mut base, &place.keys(&format!("new{order}"))).1,
+            _ => base.rotate().unwrap(),
+        };
+        apply(&mut car, &notices).unwrap();
+        reader.follow(&base).unwrap();
+        assert!(heard(&mut sender, &mut reader), "the reader alone has obeyed {order}");
+        sender.follow().unwrap();
+        assert!(heard(&mut sender, &mut reader), "both have obeyed {order}");
+        let questions = AnnouncedQuestions::default();
+        let frame = sender.announce(questions, &mut FrameBuf::new()).unwrap().to_vec();
+        let told = reader.announced(&mut frame.clone()).unwrap();
+        assert_eq!(told.orders, sender.orders());
+        assert!(heard(&mut sender, &mut reader));
+    }
+}
+
+/// In the epoch before it has used counters that the folder does not know any more.
+#[test]
+fn a_sender_whose_folder_is_put_back_draws_another_context() {
+    let place = Place::new();
+    let (mut base, mut car) = fleet(&place);
+    let mut sender = car.sender().unwrap();
+    copy(&place.path("car"), &place.path("kept"));
+    let before = (sender.epoch(), sender.context());
+    apply(&mut car, &base.rotate().unwrap()).unwrap();
+    sender.follow().unwrap();
+    assert!(sender.epoch() > before.0);
+    assert_eq!(sender.context(), before.1);
+    std::fs::remove_dir_all(place.path("car")).unwrap();
+    copy(&place.path("kept"), &place.path("car"));
+    sender.follow().unwrap();
+    assert_eq!(sender.epoch(), before.0);
+    assert_ne!(sender.context(), before.1);
+}
+
+/// An order is known that the member has not got: it may send no packet, and hears its peer anew.
+#[test]
+fn a_member_that_is_behind_asks_and_hears() {
+    let place = Place::new();
+    let (mut base, mut car) = fleet(&place);
+    let mut notices = join(&mut base, &place.keys("van")).1;
+    notices.extend(join(&mut base, &place.keys("bus")).1);
+    apply(&mut car, &notices[1..]).unwrap();
+    assert!(matches!(car.sender(), Err(Error::Behind { .. })));
+    let mut ends: Vec<_> = [car.urgent_sender(), base.sender()]
+        .into_iter()
+        .zip([&car, &base])
+        .map(|(sender, member)| (sender.unwrap(), member.live_reader().unwrap()))
+        .collect();
+    let mut heard = Vec::new();
+    for (from, to) in [(0, 1), (1, 0)] {
+        let questions = ends[from].1.questions().unwrap();
+        let mut buf = FrameBuf::new();
+        let frame = ends[from].0.announce(questions, &mut buf).unwrap();
+        heard.push(ends[to].1.announced(frame).is_ok());
+    }
+    assert_eq!(heard, [false, true]);
 }
 
 /// A forger with the group's key, and an announcement that answers: no frame opens twice.

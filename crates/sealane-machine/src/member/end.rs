@@ -168,7 +168,7 @@ impl TunEnd {
     pub(super) fn carry(&self, mut sender: GroupSender, mut port: RelayPort) {
         let (mut buf, mut burst) = (FrameBuf::new(), PacketBurst::new());
         let mut next_beat = Instant::now();
-        let mut state = Ok(());
+        let (mut state, mut announced) = (Ok(()), sender.context());
         while !self.ends.load(Ordering::Relaxed) {
             let now = Instant::now();
             let beats = now >= next_beat;
@@ -185,10 +185,16 @@ impl TunEnd {
                 *self.unsealed.lock() = state.as_ref().err().map(ToString::to_string);
             }
             let is_asked = self.is_asked.swap(false, Ordering::Relaxed);
-            // An announcement is sealed too. While nothing may be sealed it would only be counted
-            // as a drop each second.
-            if state.is_ok() && (beats || is_asked) {
-                let questions = self.reading.lock().reader.questions();
+            // A sender draws another context after 2^32 packets, for one. Without an answer to
+            // their last questions, readers would take none of them until they had asked again.
+            let is_new = std::mem::replace(&mut announced, sender.context()) != announced;
+            if may_announce(&state) && (beats || is_asked || is_new) {
+                let mut reading = self.reading.lock();
+                if is_new {
+                    reading.reader.answer_again();
+                }
+                let questions = reading.reader.questions();
+                drop(reading);
                 announce(&mut sender, questions, &mut port, &mut buf);
             }
             if !self.packets(&mut sender, &mut port, &mut burst, state.is_ok()) {
@@ -224,12 +230,15 @@ impl TunEnd {
         reading.reader.follow(&*member)?;
         reading.commands.follow(&member);
         drop(reading);
+        // The sender follows first: an announcement is sealed also where no packet may be.
+        sender.follow()?;
+        member.check_sealing()?;
         // A strict member must not seal while it cannot hear its authority: it may have been
         // removed.
         if member.is_strict() {
             member.check_heartbeat(now_ms())?;
         }
-        sender.follow()
+        Ok(())
     }
 
     /// Takes what a program has sent, and seals each packet of it where its frame leaves. Gives
@@ -313,6 +322,14 @@ fn announce(
     port.flush();
 }
 
+/// Whether an announcement may be sealed. It is no content. An end that may send no packet asks its
+/// questions all the same, since it would otherwise hear nobody that started after it. While another
+/// fault lasts, each second's announcement would only be counted as a drop.
+fn may_announce(state: &Result<(), sealane_group::Error>) -> bool {
+    use sealane_group::Error;
+    matches!(state, Ok(()) | Err(Error::Behind { .. } | Error::Forked { .. } | Error::Stale { .. }))
+}
+
 /// Whether a frame says that it is a packet, as ends seal them.
 fn is_packet(header: &Header) -> bool {
     let kind = (header.kind(), header.class(), header.compression(), header.codec());
@@ -328,5 +345,23 @@ fn tell_change(
         (Ok(()), Err(error)) => warn!("nothing is sent: {error}"),
         (Err(_), Ok(())) => info!("packets are sent again"),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealane_group::Error;
+
+    use super::*;
+
+    #[test]
+    fn an_end_that_may_not_send_announces_itself_unless_it_is_removed() {
+        let behind = Error::Behind { missing: 3, known: 5 };
+        for held in [behind, Error::Forked { order: 3 }, Error::Stale { age_s: 90, allowed_s: 60 }]
+        {
+            assert!(may_announce(&Err(held)));
+        }
+        assert!(may_announce(&Ok(())));
+        assert!(!may_announce(&Err(Error::Removed)));
     }
 }

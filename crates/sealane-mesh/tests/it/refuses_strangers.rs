@@ -167,7 +167,7 @@ impl Insider {
         let sender = HopSender { slot, context, epoch: epochs.newest() };
         let hop = HopWriter::new(epochs.secret(epochs.newest()).unwrap(), sender, 0);
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
-        sealer.set_signing_key(signing);
+        signing.into_iter().for_each(|key| sealer.set_signing_key(key));
         let tag = provision.tag(slot.number());
         let fields = HeaderFields {
             hop_limit: 0,

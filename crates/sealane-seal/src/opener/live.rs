@@ -29,7 +29,7 @@ impl Opener {
     /// Opens a message from a link, where it stands in `sealed`; the arguments are those of
     /// [`Opener::open_stored`].
     ///
-    /// Nothing moves until [`PendingOpen::accept`] is called on the result; nothing moves on an
+    /// No window moves until [`PendingOpen::accept`] is called on the result; none moves on an
     /// error.
     ///
     /// # Errors
@@ -44,18 +44,21 @@ impl Opener {
     ) -> Result<PendingOpen<'_>, Error> {
         let layout = SealLayout::find(self.group, form, self.epochs.newest(), sealed, clear)?;
         let epoch = self.live_epoch(&layout.header)?;
-        let session = self.sessions.get(layout.header.key.slot);
-        let session = session.filter(|session| session.context == attached.context);
         let SframeHeader { key, counter } = layout.header;
-        session.ok_or(Error::Unannounced)?.check(key.class, epoch, counter)?;
+        let session = self.sessions.get_mut(key.slot);
+        let session = session.filter(|session| session.context == attached.context);
+        let session = session.ok_or(Error::Unannounced)?;
+        let is_open = session.check(key.class, epoch, counter);
+        is_open.inspect_err(|error| session.refused(key.class, error))?;
         self.open(epoch, attached, sealed, &layout)?;
         let opened = layout.opened(self.group.id(), epoch, attached.context);
         Ok(PendingOpen { opener: self, opened })
     }
 
     /// Opens a sender's announcement: a class S message in the full form whose body is an
-    /// [`Announcement`]. Of a context that is not known, it costs one of the trials. If it is
-    /// authentic, its question waits for an answer, whatever else is refused.
+    /// [`Announcement`]. Of a context that is not known, it costs one of the trials, which an
+    /// authentic one gives back if it is the newest of its slot. Its question waits for an answer
+    /// then, also if it answers none itself.
     ///
     /// # Errors
     ///
@@ -74,28 +77,37 @@ impl Opener {
         }
         let (slot, context) = (key.slot, attached.context);
         let epoch = self.live_epoch(&layout.header)?;
-        let known = self.sessions.get(slot).copied();
-        match known.filter(|session| session.context == context) {
+        let known = self.sessions.get(slot).cloned();
+        let is_next = self.questions.is_next(KeyOf { epoch, context }, slot, counter);
+        let is_same = known.as_ref().is_some_and(|session| session.context == context);
+        match known.as_ref().filter(|_| is_same) {
             Some(session) => session.check(key.class, epoch, counter)?,
+            None if is_next => {}
             None => self.trials = self.trials.checked_sub(1).ok_or(Error::TooManyTrials)?,
         }
         self.open(epoch, attached, sealed, &layout)?;
         let opened = layout.opened(self.group.id(), epoch, context);
         let body = sealed.get(opened.body()).unwrap_or_default();
         let announcement = Announcement::from_bytes(body)?;
+        let start = announcement.start;
+        let is_later = known.as_ref().is_none_or(|session| session.is_before(epoch, start));
+        if !is_same && !is_later {
+            return Err(Error::Replayed);
+        }
+        let (made, asked) = (AnnouncedAt { epoch, start, counter }, announcement.questions.own);
+        let is_newest = self.questions.hear(slot, context, made, asked);
+        if is_newest && !is_same && !is_next {
+            // Each member of a large group has its trial, however many answers are missing.
+            self.trials += 1;
+        }
         let answer = self.questions.answered_by(&announcement.questions);
-        self.questions.hear(slot, &announcement.questions);
-        let session = match known {
-            Some(session) if session.context == context => session,
-            Some(session) if !session.is_before(epoch, announcement.start) => {
-                return Err(Error::Replayed);
-            }
-            _ if self.questions.are_required && answer == FreshAnswer::Missing => {
-                self.questions.lacks_answers = true;
-                return Err(Error::Unannounced);
-            }
-            _ => SenderSession::new(context, announcement.start, epoch, counter),
-        };
+        if !is_same && self.questions.are_required && answer == FreshAnswer::Missing {
+            self.questions.lacks_answers = true;
+            return Err(Error::Unannounced);
+        }
+        let session = known.filter(|_| is_same);
+        let begun = || SenderSession::new(context, start, epoch, counter);
+        let session = session.unwrap_or_else(begun);
         Ok(PendingAnnouncement { opener: self, opened, announcement, session, answer })
     }
 

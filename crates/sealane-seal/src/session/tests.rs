@@ -112,3 +112,68 @@ fn a_window_that_still_admits_the_sender_stays() {
     assert!(!session.announce(EPOCH, 6, FreshAnswer::To(1)));
     assert!((7..1000).all(|counter| take(&mut session, C, EPOCH, counter) != (counter == 500)));
 }
+
+/// A forger uses up the counters that the sender is about to use. Each true frame is a repeat then,
+/// and no announcement lies far behind.
+#[test]
+fn counters_that_others_have_used_up_are_free_after_an_answer() {
+    for forged in [20..30, 20..1000, 20..1020] {
+        let mut session = session();
+        assert!((6..20).all(|counter| take(&mut session, C, EPOCH, counter)));
+        assert!(forged.clone().all(|counter| take(&mut session, C, EPOCH, counter)));
+        assert_eq!(session.check(C, EPOCH, 20), Err(Error::Replayed));
+        session.refused(C, &Error::Replayed);
+        assert!(session.announce(EPOCH, 21, FreshAnswer::Missing), "the sender is to be asked");
+        session.ask(1);
+        // A true frame that overtakes the answer stays a repeat.
+        assert!(take(&mut session, C, EPOCH, forged.end + 1));
+        assert!(!session.announce(EPOCH, 23, FreshAnswer::To(1)));
+        assert!(!take(&mut session, C, EPOCH, forged.end + 1));
+        assert!((6..24).all(|counter| !take(&mut session, C, EPOCH, counter)));
+        let mut on = (24..4000).filter(|counter| *counter != forged.end + 1);
+        assert!(on.all(|counter| take(&mut session, C, EPOCH, counter)), "{forged:?}");
+    }
+}
+
+/// Without a refused frame an overtaken announcement is no doubt. A refused signed one is no sign.
+#[test]
+fn only_a_refused_unsigned_frame_raises_a_doubt_within_the_window() {
+    for (class, error, is_asked) in
+        [(C, Error::Replayed, true), (C, Error::Stale, true), (S, Error::Replayed, false)]
+    {
+        let mut session = session();
+        assert!(take(&mut session, C, EPOCH, 500));
+        assert!(!session.announce(EPOCH, 6, FreshAnswer::Missing));
+        session.refused(class, &error);
+        assert_eq!(session.announce(EPOCH, 8, FreshAnswer::Missing), is_asked, "{class:?}");
+        assert!(!session.announce(EPOCH, 500, FreshAnswer::Missing) || is_asked);
+    }
+}
+
+/// A link that holds an announcement back and repeats frames gains a question, and no frame.
+#[test]
+fn a_repeat_and_an_announcement_that_was_held_back_open_nothing() {
+    let mut session = session();
+    assert!((7..900).all(|counter| take(&mut session, C, EPOCH, counter)));
+    session.refused(C, &Error::Replayed);
+    assert!(session.announce(EPOCH, 6, FreshAnswer::Missing));
+    session.ask(1);
+    assert!((901..950).all(|counter| take(&mut session, C, EPOCH, counter)));
+    session.announce(EPOCH, 900, FreshAnswer::To(1));
+    let mut true_ones = (7..900).chain(901..950);
+    assert!(true_ones.all(|counter| !take(&mut session, C, EPOCH, counter)));
+}
+
+/// The sender comes to the counters that stayed closed, and its frames are taken.
+#[test]
+fn closed_counters_open_before_the_sender_comes_to_them() {
+    let mut session = session();
+    assert!((2000..3000).all(|counter| take(&mut session, C, EPOCH, counter)));
+    assert!(session.announce(EPOCH, 6, FreshAnswer::Missing));
+    session.ask(1);
+    assert!(!session.announce(EPOCH, 8, FreshAnswer::To(1)));
+    assert!(!take(&mut session, C, EPOCH, 2500), "a recording of the forged frame");
+    assert!((9..1500).all(|counter| take(&mut session, C, EPOCH, counter)));
+    session.announce(EPOCH, 1500, FreshAnswer::Missing);
+    assert!((1501..3500).all(|counter| take(&mut session, C, EPOCH, counter)));
+}

@@ -74,6 +74,18 @@ class Window:
         if counter < self.least or counter in self.accepted:
             raise Refused("SL-SEAL-05")
 
+    def has(self, epoch: int, counter: int) -> bool:
+        """Whether it says that a counter was accepted."""
+        return epoch == self.epoch and counter in self.accepted
+
+    def set_back(self, epoch: int, counter: int, before: "Window") -> "Window":
+        """Closed up to a counter, and in the width above it what was accepted since `before`."""
+        back = Window.above(epoch, counter + 1)
+        for since in range(counter + 1, min(counter + 1 + WINDOW, self.next)):
+            if self.has(epoch, since) and not before.has(epoch, since):
+                back = back.take(epoch, since)
+        return back
+
     def take(self, epoch: int, counter: int) -> "Window":
         """The window behind a counter that was accepted."""
         if epoch != self.epoch:
@@ -95,8 +107,10 @@ class Session:
     closed: tuple[int, range] | None = None
     #: The next question settles whether others have moved the unsigned window.
     is_doubted: bool = False
-    #: The number of that question, and the place of the window when it was asked.
-    asked: tuple[int, tuple[int, int]] | None = None
+    #: The number of that question, and the unsigned window when it was asked.
+    asked: tuple[int, Window] | None = None
+    #: An unsigned frame was refused as a repeat or behind the window.
+    is_refused: bool = False
 
     @classmethod
     def begun(cls, context: bytes, start: int, epoch: int, counter: int) -> "Session":
@@ -108,7 +122,14 @@ class Session:
         return self.signed if klass == "S" else self.unsigned
 
     def check(self, klass: str, epoch: int, counter: int) -> None:
-        """Refuses a counter that may not be accepted."""
+        """Refuses a counter that may not be accepted, and notes it of an unsigned frame."""
+        try:
+            self._check(klass, epoch, counter)
+        except Refused:
+            self.is_refused |= klass != "S"
+            raise
+
+    def _check(self, klass: str, epoch: int, counter: int) -> None:
         if klass != "S" and self.closed and self.closed[0] == epoch and counter in self.closed[1]:
             raise Refused("SL-SEAL-05")
         if self.window(klass).epoch == epoch:
@@ -129,22 +150,40 @@ class Session:
         """
         is_newest = (epoch, counter) >= self.signed.place
         self.take("S", epoch, counter)
-        place, reach = self.unsigned.place, (epoch, counter + WINDOW)
-        if not is_newest or place <= reach:
+        if not is_newest:
             return False
-        if self.asked is None:
-            self.is_doubted = True
-        elif answered >= self.asked[0]:
-            (then, following), self.asked = self.asked[1], None
-            if (then, following) > reach:
-                self.closed = place[0], range(max(place[1] - WINDOW, 0), place[1])
-                self.unsigned = Window.above(epoch, counter + 1)
+        if self.closed and (self.closed[0], self.closed[1].start) <= (epoch, counter + WINDOW):
+            self.closed = None
+        if self.asked and answered >= self.asked[0]:
+            before, self.asked, self.is_refused = self.asked[1], None, False
+            if before.place > (epoch, counter + 1):
+                self._set_back(epoch, counter, before)
+        elif not self.asked and not self.is_doubted:
+            width = 1 if self.is_refused else WINDOW
+            self.is_doubted = self.unsigned.place > (epoch, counter + width)
         return self.is_doubted or self.asked is not None
+
+    def _set_back(self, epoch: int, counter: int, before: Window) -> None:
+        after, self.unsigned = self.unsigned, self.unsigned.set_back(epoch, counter, before)
+        near = counter + 1 + WINDOW if after.epoch == epoch else 0
+        closed = range(max(after.next - WINDOW, near), after.next)
+        self.closed = (after.epoch, closed) if closed else None
 
     def ask(self, number: int) -> None:
         """The reader asks a question."""
         if self.is_doubted:
-            self.is_doubted, self.asked = False, (number, self.unsigned.place)
+            self.is_doubted, self.asked = False, (number, self.unsigned)
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest authentic announcement of a slot, whether it began a session or not."""
+
+    context: bytes
+    #: Epoch, start and counter: what is made later compares greater.
+    made: tuple[int, int, int]
+    #: The last question of the slot.
+    question: bytes | None
 
 
 class Live:
@@ -167,8 +206,9 @@ class Live:
         self.lacks = False
         self._asked: deque[tuple[int, bytes]] = deque(maxlen=MAX_QUESTIONS)
         self._count = 0
-        self._heard: list[bytes] = []
-        self._last: dict[int, bytes] = {}
+        self._heard: dict[int, Newest] = {}
+        #: The slots whose questions wait for an answer.
+        self._waiting: list[int] = []
 
     @property
     def newest(self) -> int:
@@ -189,8 +229,9 @@ class Live:
 
     def questions(self) -> tuple[bytes | None, list[bytes]]:
         """The own question, and those that the next announcement answers. They are given once."""
-        heard, self._heard = self._heard, []
-        return (self._asked[-1][1] if self._asked else None), heard
+        slots, self._waiting = self._waiting[:MAX_ANSWERS], self._waiting[MAX_ANSWERS:]
+        answers = [self._heard[slot].question for slot in slots]
+        return (self._asked[-1][1] if self._asked else None), answers
 
     def open(self, sealed: seal.Sealed, is_announcement: bool = False) -> Heard:
         """Opens a message or refuses it. Only trials and questions are noted."""
@@ -203,15 +244,18 @@ class Live:
         session = self._session(header.slot, layout.klass, header.epoch, sealed.context)
         layout.admit()
         if session is None:
-            self._try_context(is_announcement)
+            is_tried = self._try_context(is_announcement, header, sealed.context)
         else:
+            is_tried = False
             session.check(layout.klass, header.epoch, header.counter)
         opened = layout.open()
         announcement = Announcement.parse(opened.body) if is_announcement else None
         heard = Heard(opened, announcement)
         if announcement:
-            self._note(opened.slot, announcement.question)
-        self._check_start(heard)
+            self._check_start(heard)
+            # The newest announcement of a slot gives its trial back.
+            self.trials += self._note(opened, announcement) and is_tried
+            self._check_answer(heard)
         return heard
 
     def accept(self, heard: Heard) -> None:
@@ -222,6 +266,7 @@ class Live:
             if told is None:
                 raise Refused("SL-SEAL-12")
             self._check_start(heard)
+            self._check_answer(heard)
             session = Session.begun(opened.context, told.start, opened.epoch, opened.counter)
         else:
             session.check(opened.klass, opened.epoch, opened.counter)
@@ -241,33 +286,50 @@ class Live:
             raise Refused("SL-SEAL-07")
         return session
 
-    def _try_context(self, is_announcement: bool) -> None:
+    def _try_context(self, is_announcement: bool, header: seal.SealHeader, context: bytes) -> bool:
+        """Takes a trial for an unknown context, and says so. What goes on behind the newest
+        announcement of the slot takes none."""
         if not is_announcement:
             raise Refused("SL-SEAL-12")
+        newest = self._heard.get(header.slot)
+        if newest and newest.context == context:
+            epoch, _, counter = newest.made
+            if (header.epoch, header.counter) > (epoch, counter):
+                return False
         if self.trials == 0:
             raise Refused("SL-SEAL-14")
         self.trials -= 1
+        return True
 
-    def _note(self, slot: int, question: bytes | None) -> None:
-        """Notes a question that was not heard from that slot last."""
-        if question is None or self._last.get(slot) == question or question in self._heard:
-            return
-        if len(self._heard) < MAX_ANSWERS:
-            self._heard.append(question)
-            self._last[slot] = question
+    def _note(self, opened: seal.Opened, told: Announcement) -> bool:
+        """Notes an announcement and its question, if it is the newest of its slot: whether it is."""
+        slot, made = opened.slot, (opened.epoch, told.start, opened.counter)
+        known = self._heard.get(slot)
+        if known and made <= known.made:
+            return False
+        last = known.question if known else None
+        if told.question not in (None, last) and slot not in self._waiting:
+            self._waiting.append(slot)
+        self._heard[slot] = Newest(opened.context, made, told.question or last)
+        return True
 
     def _answered(self, told: Announcement) -> int:
         """The number of the newest question that an announcement answers, or 0."""
         return max((number for number, own in self._asked if own in told.answers), default=0)
 
+    def _begins(self, heard: Heard) -> bool:
+        session = self.sessions.get(heard.opened.slot)
+        return session is None or session.context != heard.opened.context
+
     def _check_start(self, heard: Heard) -> None:
-        """Refuses a new context that started no later, and one that does not answer."""
-        opened, told = heard.opened, heard.announcement
-        session = self.sessions.get(opened.slot)
-        if told is None or session and session.context == opened.context:
-            return
-        if session and (opened.epoch, told.start) <= (session.signed.epoch, session.start):
-            raise Refused("SL-SEAL-05")
-        if self.requires and not self._answered(told):
+        """Refuses a new context that started no later."""
+        session = self.sessions.get(heard.opened.slot)
+        if session and self._begins(heard):
+            if (heard.opened.epoch, heard.announcement.start) <= (session.signed.epoch, session.start):
+                raise Refused("SL-SEAL-05")
+
+    def _check_answer(self, heard: Heard) -> None:
+        """Refuses a new context that answers no question, if the reader requires answers."""
+        if self.requires and self._begins(heard) and not self._answered(heard.announcement):
             self.lacks = True
             raise Refused("SL-SEAL-12")

@@ -179,6 +179,7 @@ pub(crate) fn cases() -> Vec<Value> {
             starts(suite),
             recorded(suite),
             forged(suite),
+            used_up(suite),
             held_back(suite),
             asked(suite),
             epochs_pass(suite),
@@ -304,6 +305,24 @@ fn forged(suite: Suite) -> Sequence {
     it
 }
 
+/// Others use up the counters that the sender is about to use.
+fn used_up(suite: Suite) -> Sequence {
+    let mut it = Sequence::new(suite, "counters that others have used up");
+    let (mut sender, mut forger) = (it.sender(1, 0, 0xa1), it.sender(1, 0, 0xa1));
+    it.announces(&mut sender, 5000);
+    forger.go_on_at(1);
+    (0..6).for_each(|_| drop(it.sends(&mut forger, Form::Full)));
+    let used = it.sends(&mut sender, Form::Full);
+    it.announces(&mut sender, 5000);
+    it.tells();
+    it.asks(1);
+    it.answers(&mut sender, None, &[1]);
+    it.comes(&used);
+    it.sends(&mut sender, Form::Full);
+    it.sends(&mut sender, Form::Full);
+    it
+}
+
 /// An announcement that is behind unsigned frames, true ones or forged ones, until it answers.
 fn held_back(suite: Suite) -> Sequence {
     let mut it = Sequence::new(suite, "an announcement that was held back, and answers");
@@ -347,6 +366,11 @@ fn asked(suite: Suite) -> Sequence {
     it.answers(&mut second, Some(0x73), &[0x72]);
     it.tells();
     it.answers(&mut second, Some(0x73), &[1]);
+    it.tells();
+    let mut third = it.sender(3, 0, 0xc1);
+    let old = it.answers(&mut third, Some(0x74), &[]);
+    it.answers(&mut third, Some(0x75), &[]);
+    it.announced(&old);
     it.tells();
     it
 }
