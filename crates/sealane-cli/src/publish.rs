@@ -42,6 +42,9 @@ pub async fn run(
     // A person waits: a hub that is not there is said at once.
     let client = client.patience(args.retry.unwrap_or_default());
     let group = group(&client, args, file).await?;
+    if group.is_none() && !envelope::is_sealed(codec, &envelope) {
+        client.check_open(&args.topic).await?;
+    }
     let mut publish = match &group {
         Some(group) => group.publish_raw(&args.topic, data_type(args), codec, envelope),
         None => client.publish_raw(&args.topic, codec, envelope),
@@ -63,8 +66,7 @@ pub async fn run(
     }
 }
 
-/// The group that is published to. Without one the stream must take open messages: it is asked
-/// before anything is sent.
+/// The group that is published to.
 async fn group(
     client: &Client,
     args: &PubArgs,
@@ -72,10 +74,7 @@ async fn group(
 ) -> Result<Option<GroupClient>, CliFailure> {
     match &args.group {
         Some(name) => Ok(Some(sealed::open(client, &args.keys, name, file).await?)),
-        None => {
-            client.check_open(&args.topic).await?;
-            Ok(None)
-        }
+        None => Ok(None),
     }
 }
 
@@ -135,12 +134,17 @@ async fn lines(
     let mut input = read_lines();
     let mut progress = PublishProgress::new(terminal.interactive());
     let sent = async {
-        let mut number = 0;
+        let (mut number, mut may_be_open) = (0, group.is_some());
         while let Some(line) = input.recv().await {
             number += 1;
             let of_line = |cause| CliFailure::Line { number, cause: Box::new(cause) };
             let line = line.map_err(|cause| of_line(CliFailure::Input(cause)))?;
             let envelope = envelope::encode(&line, codec).map_err(of_line)?;
+            // Without keys the stream must take open messages. It is asked before any is sent.
+            if !may_be_open && !envelope::is_sealed(codec, &envelope) {
+                client.check_open(topic).await?;
+                may_be_open = true;
+            }
             // The hub reads many lines at once, and cannot tell which of them was too deep for
             // that. If the lines before are stored, it is the next one.
             if envelope::is_too_deep(&line) && publisher.flush().await.is_err() {

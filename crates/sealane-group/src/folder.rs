@@ -239,12 +239,13 @@ impl std::fmt::Debug for KeyFolder {
 }
 
 fn identity_file(root: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
-    check_private(root)?;
     let read = match files::read_private(&protect::pending(root))? {
         None => files::read_private(&root.join("identity"))?,
         pending => pending,
     };
-    read.map(|(bytes, _)| bytes).ok_or_else(|| Error::NoIdentity(root.to_owned()))
+    let (bytes, _) = read.ok_or_else(|| Error::NoIdentity(root.to_owned()))?;
+    check_private(root)?;
+    Ok(bytes)
 }
 
 /// Refuses a folder that others may look into. Files that are private do not help where others may

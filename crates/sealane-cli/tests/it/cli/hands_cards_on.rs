@@ -222,9 +222,11 @@ fn what_version_1_made_is_refused_with_what_to_do() {
         ("car", &invitation, &["group", "join", &invitation]),
         ("new", &backup, &["key", "restore", &backup]),
     ] {
-        date(path, 1);
-        assert_eq!(home.fails(who, args), (1, "SL-GROUP-30".to_owned()), "{args:?}");
-        date(path, 3);
+        for version in [1, 2] {
+            date(path, version);
+            assert_eq!(home.fails(who, args), (1, "SL-GROUP-30".to_owned()), "{args:?}");
+        }
+        date(path, 4);
         assert_eq!(home.fails(who, args), (1, "SL-GROUP-07".to_owned()), "{args:?}");
     }
 }

@@ -218,6 +218,11 @@ const BEFORE: &[(&str, &str)] = &[
         sealane key new $who --keys $who; sealane key card --keys $who > $who.card; done
         sealane key show --public --keys bob | sed -n 's/^public key  //p' > bob.public",
     ),
+    (
+        "sealane group revoke fleet --slot",
+        "sealane key new dave --keys dave; sealane key card --keys dave > dave.card
+        sealane group invite fleet dave.card > dave.invitation; sealane group show fleet >&2",
+    ),
     ("sealane group join bob", "export SEALANE_KEYS=bob"),
     ("sealane group join carol", "export SEALANE_KEYS=carol"),
     ("sealane group relay-card fleet --keys", "rm -rf keys; cp -a .config/sealane/keys keys"),
