@@ -206,6 +206,9 @@ sealane_message::limits! {
     MAX_LAST_AUDIT_MS: u64 = 5000, "milliseconds";
     /// How often the node looks whether its store takes messages, for the audit.
     AUDIT_LOOK_MS: u64 = 1000, "milliseconds";
+    /// The last moment at which a token may end, since 1970: the end of the year 9999. RFC 3339, as
+    /// the file of tokens is written, names none beyond.
+    MAX_EXPIRY_S: u64 = 253_402_300_799, "seconds";
     /// Bytes that the node reads of a WebSocket that it refuses. More ends it.
     MAX_REFUSED_SOCKET_BYTES: usize = 4096, "bytes";
 }

@@ -9,6 +9,7 @@ use sealane_stream::{OwnShares, ShareKind};
 use super::file::TokenFile;
 use super::shares;
 use super::token::{AccessToken, TokenRight, TokenRights};
+use crate::limits::MAX_EXPIRY_S;
 
 impl TokenFile {
     /// The tokens without their hashes, with what `held` says that each holds.
@@ -79,9 +80,11 @@ impl AskedToken {
                 .map_err(|cause| Error::parameter("shares", cause.to_string()))?;
             own = own.with(kind, limit);
         }
+        let last = SystemTime::UNIX_EPOCH + Duration::from_secs(MAX_EXPIRY_S);
         let after = request.expires_after_ms.map(|after| {
             let until = SystemTime::now().checked_add(Duration::from_millis(after));
-            until.ok_or_else(|| Error::parameter("expiresAfterMs", "is beyond all calendars"))
+            let until = until.filter(|until| *until <= last);
+            until.ok_or_else(|| Error::parameter("expiresAfterMs", "ends beyond the year 9999"))
         });
         Ok(Self { rights, shares: own, expires: after.transpose()? })
     }
@@ -107,7 +110,7 @@ mod tests {
             (r#"{"read":["a//b"]}"#, "between its slashes"),
             (r#"{"observe":true,"shares":{"key":1}}"#, "is no share"),
             (r#"{"observe":true,"shares":{"keys":99999999}}"#, "integer from 0 to 1000000"),
-            (r#"{"observe":true,"expiresAfterMs":18446744073709551615}"#, "beyond all calendars"),
+            (r#"{"observe":true,"expiresAfterMs":18446744073709551615}"#, "beyond the year 9999"),
         ] {
             let said = read(wrong).unwrap_err().to_string();
             assert!(said.contains(named), "{wrong}: {said}");
