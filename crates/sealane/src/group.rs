@@ -377,9 +377,10 @@ impl GroupClient {
     fn superseded(&self) -> Vec<sent::StaleEpochMessage> {
         let keys = self.keys();
         let mut sent = self.inner.sent.lock();
-        sent.take_late(|stream, generation, offset| {
+        let first_epoch = |stream: &Topic, generation, offset| {
             keys.known().first_epoch(&Binding::stream(stream.as_str()), generation, offset)
-        })
+        };
+        sent.take_late(first_epoch, |data_type, epoch| keys.shows_own_of(data_type, epoch))
     }
 
     /// Remembers what was stored, in case that a removal was given before it.

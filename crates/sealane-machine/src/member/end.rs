@@ -323,8 +323,8 @@ fn announce(
 }
 
 /// Whether an announcement may be sealed. It is no content. An end that may send no packet asks its
-/// questions all the same, since it would otherwise hear nobody that started after it. While another
-/// fault lasts, each second's announcement would only be counted as a drop.
+/// questions all the same, since it would otherwise hear nobody that started after it. While
+/// another fault lasts, each second's announcement would only be counted as a drop.
 fn may_announce(state: &Result<(), sealane_group::Error>) -> bool {
     use sealane_group::Error;
     matches!(state, Ok(()) | Err(Error::Behind { .. } | Error::Forked { .. } | Error::Stale { .. }))

@@ -14,7 +14,7 @@ use sealane_protocol::SealedEnvelope;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
 use sealane_seal::{
-    Binding, Class, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener, Term,
+    Binding, Class, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener, Slot, Term,
 };
 
 use super::SEALED_IN;
@@ -313,19 +313,29 @@ impl GroupKeyring {
     /// Whether a message is shown behind the end of its epoch, too: a signed call for help of a
     /// slot that signs with the same key now. Its member may not have heard of the end.
     fn outlives_epoch(&self, opened: &OpenedMessage, data_type: DataType) -> bool {
-        if !data_type.is_urgent() || opened.class() != Class::Signed {
-            return false;
-        }
+        let is_signed = opened.class() == Class::Signed;
+        is_signed && data_type.is_urgent() && self.has_kept_key(opened.slot(), opened.epoch())
+    }
+
+    /// Whether others show what this member has sealed of that type in an epoch that has ended.
+    pub(super) fn shows_own_of(&self, data_type: DataType, epoch: Epoch) -> bool {
+        let class = self.policy.class_in(&self.group, data_type, &self.decide(data_type));
+        let is_signed = class.is_ok_and(|class| class == Class::Signed);
+        is_signed && data_type.is_urgent() && self.has_kept_key(self.member.slot(), epoch)
+    }
+
+    /// Whether a slot signs with the same key now as in that epoch.
+    fn has_kept_key(&self, slot: Slot, epoch: Epoch) -> bool {
         // A heal gives the slot another key, since a thief of the folder has the one before.
         let terms = self.member.terms();
         let key_in = |epoch: Epoch| {
             let holds = |term: &&Term| {
-                let has_begun = term.slot == opened.slot() && term.since <= epoch;
+                let has_begun = term.slot == slot && term.since <= epoch;
                 has_begun && term.until.is_none_or(|until| epoch < until)
             };
             terms.iter().find(holds).map(|term| term.verifying_key)
         };
-        key_in(self.newest()).is_some_and(|key| key_in(opened.epoch()) == Some(key))
+        key_in(self.newest()).is_some_and(|key| key_in(epoch) == Some(key))
     }
 
     /// A body as an envelope: a datum of its codec. Without a codec it is a document or an event,

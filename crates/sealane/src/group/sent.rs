@@ -62,15 +62,18 @@ impl SentMessages {
         }
     }
 
-    /// Takes out those whose epoch is not read any more where they stand.
+    /// Takes out those whose epoch is not read any more where they stand. Those that are shown all
+    /// the same stay: sealed again, they would be shown twice, and once without the mark.
     pub(super) fn take_late(
         &mut self,
         first_epoch: impl Fn(&Topic, u64, u64) -> Epoch,
+        is_shown: impl Fn(DataType, Epoch) -> bool,
     ) -> Vec<StaleEpochMessage> {
         let mut late = Vec::new();
         for stored in std::mem::take(&mut self.messages) {
             let place = &stored.late;
-            if stored.epoch < first_epoch(&place.stream, stored.generation, place.offset) {
+            let first = first_epoch(&place.stream, stored.generation, place.offset);
+            if stored.epoch < first && !is_shown(place.data_type, stored.epoch) {
                 self.bytes -= place.envelope.len();
                 late.push(stored.late);
             } else {
