@@ -457,7 +457,7 @@ pub fn show(
                     ("origin", origin.to_string().into()),
                 ])?;
             } else {
-                let origin = origin_shown.then(|| format!("  # {origin}")).unwrap_or_default();
+                let origin = if origin_shown { format!("  # {origin}") } else { String::new() };
                 terminal.line(format_args!("{key} = \"{group}\"{origin}"))?;
             }
         }

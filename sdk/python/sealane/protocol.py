@@ -204,6 +204,13 @@ class Health(TypedDict):
 
 Level: TypeAlias = 'Literal["memory"] | Literal["os"] | Literal["disk"]'
 
+
+class MadeToken(TypedDict):
+    """The answer to that `POST`: the one time that the token is shown."""
+
+    name: str
+    token: str
+
 Mark: TypeAlias = 'str | Offsets'
 
 Marks: TypeAlias = 'Mark | list[Mark]'
@@ -382,6 +389,12 @@ class RetentionRule(TypedDict):
     pattern: str
 
 
+class RevokedToken(TypedDict):
+    """The answer to a `DELETE`."""
+
+    revoked: str
+
+
 class RuleBounds(TypedDict):
     """The body of a `PUT` of a rule; a bound that is left out is none."""
 
@@ -526,6 +539,50 @@ class Subscribed(TypedDict):
     sealed: NotRequired[str | None]
     stream: str
     time: int
+
+
+class TokenRequest(TypedDict):
+    """The body of a `POST` that makes a token."""
+
+    admin: bool
+    expiresAfterMs: NotRequired[int]
+    manage: list[str]
+    observe: bool
+    orders: list[str]
+    publish: list[str]
+    read: list[str]
+    shares: dict[str, Any]
+
+
+class TokenShare(TypedDict):
+    """A share of what a node has."""
+
+    chosen: bool
+    held: int
+    kind: str
+    limit: int
+
+
+class TokenState(TypedDict):
+    """A token without its secret, which the node does not know either."""
+
+    admin: bool
+    expiresMs: NotRequired[int]
+    manage: list[str]
+    name: str
+    observe: bool
+    orders: list[str]
+    publish: list[str]
+    read: list[str]
+    shares: list[TokenShare]
+    valid: bool
+
+
+class TokensList(TypedDict):
+    """The tokens of a node."""
+
+    guarded: bool
+    tokens: list[TokenState]
 
 
 class WireError(TypedDict):

@@ -187,8 +187,7 @@ pub enum GroupVerb {
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Write earlier orders to standard output, for members who missed some; a member writes the
-    /// removals that it has heard, for an authority that was restored
+    /// Write earlier orders, or the removals that a member has heard, to standard output
     Orders {
         /// The group
         group: String,

@@ -24,7 +24,7 @@ pub(super) struct ReaderQuestions {
     waiting: VecDeque<Slot>,
 }
 
-/// What is kept of an announcement, whether it began a session or not.
+/// The parts of an announcement that are kept, whether it began a session or not.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeardAnnouncement {
     pub(super) context: SenderContext,

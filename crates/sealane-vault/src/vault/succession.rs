@@ -251,7 +251,7 @@ pub(super) fn mend_rotations(
     let found = first_link(store, &config.vault, &links, &mut |sealed| {
         let opens = mains.iter().filter(|_| sealed.link.signer == HANDOVER);
         let mut copies = opens.map(|main| copies(config, sealed, main));
-        Ok(copies.find_map(Result::transpose).transpose()?)
+        copies.find_map(Result::transpose).transpose()
     })?;
     found.map_or(Ok(false), |copies| write_again(store, &copies))
 }

@@ -70,7 +70,11 @@ impl Bucket {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let drawn = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let fails = drawn % 1000 < self.faults.load(Ordering::Relaxed);
-        let fault = if drawn / 1000 % 2 == 0 { RequestFault::Refused } else { RequestFault::Lost };
+        let fault = if (drawn / 1000).is_multiple_of(2) {
+            RequestFault::Refused
+        } else {
+            RequestFault::Lost
+        };
         fails.then_some(fault)
     }
 }

@@ -192,7 +192,7 @@ fn run(place: &Place, store: &StageStore, server: Option<&HostileS3>) {
     assert!(!ledger.confirmed.is_empty() && ledger.hidden > 0);
     if seconds.is_some() {
         let puts = |user: &&str| ledger.confirmed.values().any(|one| one.user == **user);
-        assert!(USERS.iter().all(|user| puts(&user)) && ledger.pruned > 0);
+        assert!(USERS.iter().all(|user| puts(user)) && ledger.pruned > 0);
         assert!(gone > 0 && ledger.removed_packs > 0 && ledger.killed > 0);
     }
 }
