@@ -122,7 +122,7 @@ impl FuzzedMesh {
         let mut net = Self { mesh, members, now: 1 };
         let sent = stamp(&mut net.mesh, provision);
         for one in 0..2 {
-            let body = Announcement::new(1, 0).to_bytes();
+            let body = Announcement { start: 1, orders: 0 }.to_bytes();
             let fields = HeaderFields {
                 kind: FrameKind::Control,
                 class: Class::Signed,
@@ -177,7 +177,7 @@ fn member(provision: &MeshProvision, slot: u16) -> (Sealer, HeaderFields) {
     let keys = provision.keys(slot, [slot as u8; 8], 1).unwrap();
     let Keys { group, slot, context, epochs, signing, .. } = keys;
     let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
-    signing.into_iter().for_each(|key| sealer.set_signing_key(key));
+    sealer.set_signing_key(signing);
     let tag = provision.tag(slot.number());
     let fields = HeaderFields {
         hop_limit: 0,

@@ -2,7 +2,8 @@
 
 use sealane_seal::{
     Announcement, Attached, Binding, Class, Epoch, EpochSecret, Epochs, Error, Form, Group,
-    GroupId, History, Opener, Sealer, SenderContext, SframeHeader, SigningKey, Slot, Suite, Term,
+    GroupId, History, Opener, Sealer, SenderContext, SessionState, SframeHeader, SigningKey, Slot,
+    Suite, Term,
 };
 
 const META: [u8; 4] = *b"meta";
@@ -11,8 +12,8 @@ const BODY: &[u8] = b"a body of some length";
 const CONTEXT: SenderContext = SenderContext([5; 8]);
 
 /// The first byte chooses group, form and class, the second the length of a body in clear. What
-/// follows is taken for a sealed message, for the difference from a real one, and for the body of
-/// an announcement.
+/// follows is taken for a sealed message, for the difference from a real one, and for states at
+/// rest.
 pub fn seal(bytes: &[u8]) {
     let [choice, clear, bytes @ ..] = bytes else { return };
     let suite = Suite::ALL[usize::from(choice & 1)];
@@ -21,7 +22,7 @@ pub fn seal(bytes: &[u8]) {
     let form = if choice & 4 == 0 { Form::Full } else { Form::Compact };
     let class = Class::from_bits(choice >> 3);
     header(form, bytes);
-    announcement(bytes);
+    states(bytes);
     never_opens(group, form, usize::from(*clear), bytes);
     if !group.allows(class) {
         return;
@@ -43,7 +44,13 @@ fn header(form: Form, bytes: &[u8]) {
     }
 }
 
-fn announcement(bytes: &[u8]) {
+fn states(bytes: &[u8]) {
+    if let Ok(state) = SessionState::from_bytes(bytes) {
+        assert_eq!(state.to_bytes()[..], *bytes);
+        let mut reader = opener(Group::new(GroupId([3; 32]), Suite::Aes256Gcm));
+        reader.restore(&state);
+        assert_eq!(reader.announced(state.slot()), Some(state.context()));
+    }
     if let Ok(announcement) = Announcement::from_bytes(bytes) {
         assert_eq!(announcement.to_bytes()[..], *bytes);
     }
@@ -100,7 +107,7 @@ fn opens_untouched_only(group: Group, form: Form, class: Class, difference: &[u8
 fn announces_untouched_only(group: Group, difference: &[u8]) {
     let (binding, mut sealed, form) = (Binding::link(), Vec::new(), Form::Full);
     let fresh = SenderContext([7; 8]);
-    let body = Announcement::new(8, 9).to_bytes();
+    let body = Announcement { start: 8, orders: 9 }.to_bytes();
     let mut sealer = sealer(group, 1, fresh);
     sealer.append(Class::Signed, form, &binding, &META, &body, &mut sealed).expect("sealed");
     let (context, meta, is_untouched) = changed(fresh, &mut sealed, difference);
@@ -149,7 +156,10 @@ fn opener(group: Group) -> Opener {
     let (since, until, verifying_key) = (Epoch(0), None, signing_key().verifying_key());
     let terms = [0, 1].map(|number| Term { slot: slot(number), since, until, verifying_key });
     opener.set_terms(terms).expect("terms");
-    opener.introduce(slot(1), Epoch(0), CONTEXT);
+    let mut state = [0; SessionState::BYTES];
+    state[..3].copy_from_slice(&[1, 0, 1]);
+    state[11..19].copy_from_slice(&CONTEXT.0);
+    opener.restore(&SessionState::from_bytes(&state).expect("a session"));
     opener
 }
 

@@ -1,12 +1,11 @@
-"""The root file system of this machine in a vault and back, as root, beside restic and borg.
+"""The root file system of this machine in a vault and back, as root, beside restic.
 
     servers.py [FOLDER_OF_PROGRAMS]   without it, they are built in the profile `ship`
 
 A lister of its own, which is Python's standard library, compares every entry: kind, mode, owner,
 time, device, target, content, extended attributes, and which names are one file. What the machine
 itself changed meanwhile is counted and left out. `SEALANE_LEAVE_OUT` names further folders, with
-`:` between them; `SEALANE_RESTIC` and `SEALANE_BORG` name the programs. One that is missing is
-named, and not shown.
+`:` between them; `SEALANE_RESTIC` names the program restic.
 """
 
 import hashlib
@@ -25,10 +24,6 @@ ROOT = "/"
 LEFT_OUT = ["/proc", "/sys", "/dev/shm", "/run", "/tmp", "/work"]
 LEAST_ENTRIES = 100_000
 PLANTED = "/var/tmp/sealane-servers"
-# Of each sort; a small machine has less than the least without them.
-PLANTED_EACH = 300
-# What borg ends with when it warns, of a file that changed while it read for one.
-BORG_WARNS = 1
 NAMED_DIFFERENCES = 20
 BLOCK_BYTES = 1 << 20
 
@@ -43,7 +38,7 @@ def plant():
         return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *row) for row in rows)
 
     path = lambda name: os.path.join(PLANTED, name)  # noqa: E731
-    for number in range(PLANTED_EACH):
+    for number in range(100):
         with open(path(f"ping{number}"), "w") as file:
             file.write(str(number))
         os.chown(path(f"ping{number}"), number, number + 1)
@@ -56,7 +51,7 @@ def plant():
         os.setxattr(path(f"shared{number}"), "user.origin", b"x" * number)
         os.mkdir(path(f"folder{number}"))
         os.setxattr(path(f"folder{number}"), "system.posix_acl_default", acl(2000 + number))
-        os.mknod(path(f"disk{number}"), stat.S_IFBLK | 0o660, os.makedev(259, number << 11))
+        os.mknod(path(f"disk{number}"), stat.S_IFBLK | 0o660, os.makedev(259, number << 12))
         os.mknod(path(f"null{number}"), stat.S_IFCHR | 0o666, os.makedev(1, number))
         os.mkfifo(path(f"pipe{number}"), 0o620)
         os.symlink(f"ping{number}", path(f"link{number}"))
@@ -125,13 +120,13 @@ def touched(root, left_out):
     return times
 
 
-def run(*command, ends_with=(0,), within=None, **variables):
+def run(*command, **variables):
     """Runs a program to its end; how long it took."""
     words = [str(word) for word in command]
     print(f"$ {' '.join(words)}", flush=True)
     begun = time.monotonic()
-    done = subprocess.run(words, env={**os.environ, **variables}, cwd=within)
-    if done.returncode not in ends_with:
+    done = subprocess.run(words, env={**os.environ, **variables})
+    if done.returncode:
         sys.exit(f"it ended with {done.returncode}")
     return time.monotonic() - begun
 
@@ -161,24 +156,6 @@ def with_restic(program, place, left_out):
     return put, get
 
 
-def with_borg(program, place, left_out):
-    """Borg gives back into the folder that it runs in."""
-    secret = {
-        "BORG_PASSPHRASE": "a passphrase of this run",
-        "BORG_REPO": str(place / "kept"),
-        "BORG_BASE_DIR": str(place / "state"),
-        "BORG_EXIT_CODES": "legacy",
-    }
-    run(program, "init", "--encryption", "repokey-blake2", **secret)
-    excludes = [word for path in left_out for word in ("--exclude", f"pp:{path}")]
-    ends_with = (0, BORG_WARNS)
-    put = run(program, "create", *excludes, "::all", ROOT, ends_with=ends_with, **secret)
-    (place / "back").mkdir()
-    extract = (program, "extract", "--numeric-ids", "::all")
-    get = run(*extract, ends_with=ends_with, within=place / "back", **secret)
-    return put, get
-
-
 def main():
     if os.geteuid():
         sys.exit("it reads and restores a whole machine: run it as root")
@@ -187,13 +164,11 @@ def main():
     more = [path for path in os.environ.get("SEALANE_LEAVE_OUT", "").split(":") if path]
     left_out = sorted({*LEFT_OUT, str(lab.TARGET), *more})
     ways = [("sealane", with_sealane, programs / "sealane")]
-    peers = [("restic", with_restic, "restic"), ("borg", with_borg, "borgbackup")]
-    for name, way, package in peers:
-        program = shutil.which(os.environ.get(f"SEALANE_{name.upper()}", name))
-        if program:
-            ways.append((name, way, program))
-        else:
-            print(f"NOT SHOWN: no {name}: apt-get install {package}")
+    restic = shutil.which(os.environ.get("SEALANE_RESTIC", "restic"))
+    if restic:
+        ways.append(("restic", with_restic, restic))
+    else:
+        print("NOT SHOWN: no restic: apt-get install restic")
     plant()
     try:
         failed = compare(ways, place, left_out)

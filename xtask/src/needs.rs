@@ -50,7 +50,6 @@ pub(crate) fn of_proof(name: &str) -> XtaskResult {
 }
 
 /// Whether a file of the repository exists.
-#[cfg(test)]
 pub(crate) fn exists(path: &str) -> bool {
     process::root().join(path).is_file()
 }

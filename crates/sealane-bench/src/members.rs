@@ -1,14 +1,19 @@
 //! Two members of a group, and the link between them, with fixed secrets: what is measured is work,
 //! and nothing here is secret. The sender's context is random, as that of every sender.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
 use sealane_frame::{
     ANNOUNCEMENT_TYPE, DictionaryEntry, FrameAnnouncement, FrameBuf, FrameCompression,
     FrameDictionary, FrameError, FrameKind, FrameRoster, GroupTag, HeaderFields, LinkContext,
-    PeerTag, open_announcement, seal_frame,
+    PeerTag, ReceivedFrame, open_announcement, seal_frame,
 };
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener,
-    Sealer, SenderContext, SigningKey, Slot, Suite, Term,
+    Sealer, SenderContext, SessionState, SigningKey, Slot, Suite, Term,
 };
 
 use crate::failure::{BenchFailure, Result};
@@ -36,6 +41,8 @@ pub(crate) struct BenchMembers {
     pub(crate) binding: Binding,
     pub(crate) dictionary: FrameDictionary,
     pub(crate) roster: FrameRoster,
+    /// The sessions that the reader keeps of its live sender.
+    pub(crate) sessions: BenchSessionFile,
     /// How often the sender has started.
     starts: u64,
     /// The process that drew the sender's context.
@@ -95,9 +102,19 @@ impl BenchMembers {
         }
         roster.insert(GROUP, own, SENDER)?;
         let sealer = start(group, own, opener.epochs())?;
-        let process = std::process::id();
-        let mut members =
-            Self { group, sealer, opener, fields, binding, dictionary, roster, starts: 0, process };
+        let (sessions, process) = (BenchSessionFile::new()?, std::process::id());
+        let mut members = Self {
+            group,
+            sealer,
+            opener,
+            fields,
+            binding,
+            dictionary,
+            roster,
+            sessions,
+            starts: 0,
+            process,
+        };
         members.announce()?;
         Ok(members)
     }
@@ -129,7 +146,7 @@ impl BenchMembers {
             codec: 0,
             ..HeaderFields::new(GROUP, SENDER, ANNOUNCEMENT_TYPE)
         };
-        let body = Announcement::new(self.starts, 0).to_bytes();
+        let body = Announcement { start: self.starts, orders: 0 }.to_bytes();
         let mut buf = FrameBuf::new();
         let frame = seal_frame(&mut self.sealer, &fields, &Binding::link(), &body, &mut buf)?;
         Ok(frame.to_vec())
@@ -138,7 +155,10 @@ impl BenchMembers {
     /// The sender makes itself known on the link, and the reader takes it.
     fn announce(&mut self) -> Result<()> {
         let mut frame = self.announcement()?;
-        let announced = open_announcement(&mut self.opener, &mut frame)?;
+        let mut announced = open_announcement(&mut self.opener, &mut frame)?;
+        if let Some(state) = announced.to_store(self.sessions.now_ms()) {
+            self.sessions.store(&state)?;
+        }
         let [orders, ..] = announced.announcement().orders.to_le_bytes();
         let opened = announced.accept();
         let announced = FrameAnnouncement { context: opened.context(), orders };
@@ -163,6 +183,42 @@ fn start(group: Group, slot: Slot, epochs: &Epochs) -> Result<Sealer> {
     Ok(sealer)
 }
 
+/// Where a live reader keeps the sessions of its senders: a file of the system's temporary folder,
+/// each slot at its own place. A session is on the disk before the message that asked for it is
+/// accepted, as a reader must have it.
+#[derive(Debug)]
+pub(crate) struct BenchSessionFile {
+    file: File,
+    began: Instant,
+}
+
+impl BenchSessionFile {
+    fn new() -> io::Result<Self> {
+        Ok(Self { file: tempfile::tempfile()?, began: Instant::now() })
+    }
+
+    /// Accepts a live message. What has to be stored before is stored.
+    #[inline]
+    pub(crate) fn accept(&self, mut received: ReceivedFrame<'_, '_>) -> Result<()> {
+        if let Some(state) = received.pending.to_store(self.now_ms()) {
+            self.store(&state)?;
+        }
+        received.accept();
+        Ok(())
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    #[cold]
+    fn store(&self, state: &SessionState) -> io::Result<()> {
+        let at = u64::from(state.slot().number()) * SessionState::BYTES as u64;
+        self.file.write_all_at(&state.to_bytes(), at)?;
+        self.file.sync_data()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use sealane_frame::{open_frame, open_stored};
@@ -179,6 +235,29 @@ mod tests {
         seal_frame(sealer, fields, binding, b"a body", &mut FrameBuf::new()).unwrap().to_vec()
     }
 
+    fn stored(members: &BenchMembers) -> SessionState {
+        let mut bytes = [0; SessionState::BYTES];
+        let at = u64::from(members.sealer.slot().number()) * SessionState::BYTES as u64;
+        members.sessions.file.read_exact_at(&mut bytes, at).unwrap();
+        SessionState::from_bytes(&bytes).unwrap()
+    }
+
+    /// A reader that restarts has nothing but what was stored.
+    #[test]
+    fn nothing_is_accepted_before_its_session_is_stored() {
+        let mut members = members(documents());
+        let group = members.group;
+        for number in 0..3000 {
+            let mut frame = sealed(&mut members);
+            let mut again = frame.clone();
+            let received = open_frame(&mut members.opener, &members.binding, &mut frame).unwrap();
+            members.sessions.accept(received).unwrap();
+            let mut reader = Opener::new(group, None, members.opener.epochs().clone()).unwrap();
+            reader.restore(&stored(&members));
+            assert!(open_frame(&mut reader, &members.binding, &mut again).is_err(), "{number}");
+        }
+    }
+
     #[test]
     fn a_sender_in_another_process_starts_anew_and_is_heard() {
         let mut members = members(documents());
@@ -186,9 +265,9 @@ mod tests {
         members.process = members.process.wrapping_add(1);
         let mut frame = sealed(&mut members);
         assert_ne!(members.sealer.context(), first);
-        let BenchMembers { opener, binding, .. } = &mut members;
+        let BenchMembers { opener, binding, sessions, .. } = &mut members;
         let received = open_frame(opener, binding, &mut frame).unwrap();
-        let _ = received.accept();
+        sessions.accept(received).unwrap();
         assert!(open_frame(opener, binding, &mut before).is_err(), "of the start before");
     }
 

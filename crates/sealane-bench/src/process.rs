@@ -62,7 +62,7 @@ impl BenchProcess {
     }
 
     /// Starts a peer's server, and waits until it takes connections.
-    pub(crate) fn serve(command: &mut Command, address: &str, log: &Path) -> Result<Self> {
+    fn serve(command: &mut Command, address: &str, log: &Path) -> Result<Self> {
         const PATIENCE: Duration = Duration::from_secs(20);
         let errors = File::create(log).map_err(BenchFailure::io("writing a log"))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);

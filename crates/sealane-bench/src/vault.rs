@@ -6,8 +6,6 @@
 
 mod big;
 mod data;
-mod far;
-mod heavy;
 mod measure;
 mod n2s;
 mod small;
@@ -30,7 +28,7 @@ pub(crate) struct VaultBenchOptions {
     /// How often each row is measured
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) rounds: usize,
-    /// Only this group of rows: mixed, small, big or heavy; million or far, which run only so
+    /// Only this group of rows: mixed, small or big
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
     /// Only tools whose name contains this, for example sealane or borg
@@ -39,15 +37,6 @@ pub(crate) struct VaultBenchOptions {
     /// Bytes of the big file
     #[arg(long, value_name = "BYTES", default_value_t = 1_000_000_000)]
     pub(crate) big: u64,
-    /// Files of the group million
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    pub(crate) files: u64,
-    /// Snapshots of the far bucket
-    #[arg(long, value_name = "N", default_value_t = 400)]
-    pub(crate) snapshots: usize,
-    /// The S3 server of the far bucket
-    #[arg(long, value_name = "PROGRAM", default_value = "moto_server")]
-    pub(crate) s3: PathBuf,
     /// The folder on the disk to measure [default: the system's temporary folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -133,19 +122,6 @@ pub(crate) fn run(
     if wanted("big") {
         big::run(&bench, &tools, options.big, &mut add)?;
     }
-    if wanted("heavy") {
-        heavy::heavy(&bench, &tools, &mut add)?;
-    }
-    // These take an hour and more: they run only by name.
-    let named = |group: &str| options.only.as_ref().is_some_and(|only| group.contains(&**only));
-    if named("million") {
-        heavy::million(&bench, &tools, options.files, &mut add)?;
-    }
-    let mut lacking = None;
-    if named("far") {
-        lacking = far::run(&bench, &tools, options, &mut add)?;
-    }
-    lacking.iter().for_each(|line: &String| show(line));
     compared(&rows).iter().for_each(|line| show(line));
     Ok(rows)
 }

@@ -336,18 +336,6 @@ pub struct RequestArgs {
     /// Wait for an answer no longer than this
     #[arg(long, value_name = "TIME", value_parser = times::duration, default_value = "5s")]
     pub timeout: Duration,
-    /// Seal the request, and take no answer that is not sealed, with the keys of this group
-    #[arg(long, value_name = "GROUP")]
-    pub group: Option<String>,
-    /// The data type; the policy chooses the class by it [default: unknown]
-    #[arg(long = "type", value_name = "TYPE", requires = "group")]
-    pub data_type: Option<DataType>,
-    #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "flattened, and its own documentation would replace the verb's"
-    )]
-    pub keys: key::KeysArgs,
     #[command(flatten)]
     #[expect(
         missing_docs,
@@ -374,18 +362,6 @@ pub struct ReplyArgs {
     /// End after this many requests
     #[arg(long, short = 'n', value_name = "N")]
     pub count: Option<u64>,
-    /// Seal the answers, and take no request that is not sealed, with the keys of this group
-    #[arg(long, value_name = "GROUP")]
-    pub group: Option<String>,
-    /// The data type; the policy chooses the class by it [default: unknown]
-    #[arg(long = "type", value_name = "TYPE", requires = "group")]
-    pub data_type: Option<DataType>,
-    #[command(flatten)]
-    #[expect(
-        missing_docs,
-        reason = "flattened, and its own documentation would replace the verb's"
-    )]
-    pub keys: key::KeysArgs,
     #[command(flatten)]
     #[expect(
         missing_docs,

@@ -6,13 +6,12 @@ use std::time::Duration;
 use std::{fmt, fs, io};
 
 use sealane::{Client, Codec, Level};
-use sealane_message::{InputError, Pattern};
+use sealane_message::InputError;
 use zeroize::Zeroizing;
 
 use crate::args::{ConfigArgs, ConfigVerb};
 use crate::context::{ChosenContext, HubContext};
 use crate::passphrase::first_line;
-use crate::required::{RequiredGroup, RequiredGroups};
 use crate::{CliFailure, Terminal, times};
 
 /// A setting.
@@ -109,9 +108,6 @@ impl SettingKey {
         }
     }
 }
-
-/// The table of the groups that streams require, in the configuration file and in contexts.
-pub(crate) const GROUPS: &str = "groups";
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,7 +214,6 @@ pub fn environment(variable: &str) -> Option<String> {
 pub struct SettingsFile {
     path: PathBuf,
     values: Vec<(SettingKey, String)>,
-    groups: RequiredGroups,
     chosen: Option<ChosenContext>,
 }
 
@@ -262,14 +257,10 @@ impl SettingsFile {
     fn read(path: PathBuf, text: &str) -> Result<SettingsFile, CliFailure> {
         let file = |cause| CliFailure::File { file: path.clone(), cause };
         let table: toml::Table = text.parse().map_err(|error| file(no_toml(text, &error)))?;
-        let (mut values, mut groups) = (Vec::new(), RequiredGroups::default());
+        let mut values = Vec::new();
         for (name, value) in table {
-            if name == GROUPS {
-                groups = RequiredGroups::read(value).map_err(|error| file(error.to_string()))?;
-                continue;
-            }
             let Some(key) = SettingKey::ALL.into_iter().find(|key| key.name() == name) else {
-                let known = SettingKey::ALL.map(SettingKey::name).join(", ") + ", " + GROUPS;
+                let known = SettingKey::ALL.map(SettingKey::name).join(", ");
                 return Err(CliFailure::UnknownKey { file: path, key: name, known });
             };
             let toml::Value::String(value) = value else {
@@ -277,38 +268,7 @@ impl SettingsFile {
             };
             values.push((key, value));
         }
-        Ok(SettingsFile { path, values, groups, chosen: None })
-    }
-
-    /// Checks that a verb names the group that the streams of a topic or pattern require, by the
-    /// file or by the context. So no mistake sends in clear a message that is meant for a group.
-    ///
-    /// # Errors
-    /// [`CliFailure::Setting`].
-    pub(crate) fn check_group(&self, asked: &str, group: Option<&str>) -> Result<(), CliFailure> {
-        // A text that is no pattern is refused where it is used.
-        let Ok(asked) = asked.parse::<Pattern>() else { return Ok(()) };
-        for (groups, origin) in self.required() {
-            let Some(RequiredGroup { pattern, group: required }) = groups.of(&asked) else {
-                continue;
-            };
-            if group != Some(required.as_str()) {
-                let said = group.unwrap_or("none");
-                let cause = format!("it requires --group {required}, and the verb names {said}");
-                let (origin, value) = (origin.to_string(), pattern.as_str().to_owned());
-                return Err(CliFailure::Setting { key: GROUPS, origin, value, cause });
-            }
-        }
-        Ok(())
-    }
-
-    /// The required groups of the file and of the context, and where they come from.
-    fn required(&self) -> impl Iterator<Item = (&RequiredGroups, SettingOrigin)> {
-        let of_context = self.chosen.iter().map(|chosen| {
-            let origin = SettingOrigin::Context(chosen.context.name.clone());
-            (&chosen.context.groups, origin)
-        });
-        std::iter::once((&self.groups, SettingOrigin::File(self.path.clone()))).chain(of_context)
+        Ok(SettingsFile { path, values, chosen: None })
     }
 
     /// The effective value of a setting, of which a flag may have said something.
@@ -418,7 +378,6 @@ pub fn show(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let ConfigVerb::Show { origin, server } = &args.verb;
-    let origin_shown = *origin;
     let server = file.setting(SettingKey::Server, server.as_ref());
     let beside = file.beside(&server);
     for key in SettingKey::ALL {
@@ -436,7 +395,7 @@ pub fn show(
                 ("value", setting.value.into()),
                 ("origin", setting.origin.to_string().into()),
             ])?;
-        } else if origin_shown {
+        } else if *origin {
             terminal.line(format_args!(
                 "{} = \"{}\"  # {}",
                 key.name(),
@@ -445,21 +404,6 @@ pub fn show(
             ))?;
         } else {
             terminal.line(format_args!("{} = \"{}\"", key.name(), setting.value))?;
-        }
-    }
-    for (groups, origin) in file.required() {
-        for RequiredGroup { pattern, group } in groups.iter() {
-            let key = format!("{GROUPS}.\"{}\"", pattern.as_str());
-            if terminal.json() {
-                terminal.record(vec![
-                    ("key", key.into()),
-                    ("value", group.as_str().into()),
-                    ("origin", origin.to_string().into()),
-                ])?;
-            } else {
-                let origin = if origin_shown { format!("  # {origin}") } else { String::new() };
-                terminal.line(format_args!("{key} = \"{group}\"{origin}"))?;
-            }
         }
     }
     Ok(())

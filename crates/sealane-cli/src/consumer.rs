@@ -277,10 +277,7 @@ async fn remove(
     let consumer = find(client, which)?;
     if !yes && terminal.asks() {
         let in_flight = consumer.info().await?.state.in_flight;
-        confirm(
-            &format!("remove {} of {topic}, {in_flight} in flight?", shown(name)),
-            "nothing was removed",
-        )?;
+        confirm(&format!("remove {} of {topic}, {in_flight} in flight?", shown(name)))?;
     }
     consumer.remove().await?;
     if terminal.json() {

@@ -10,8 +10,7 @@ use sealane_node::access::TokenSecret;
 use crate::args::context::{ContextAdd, ContextArgs as Args, ContextVerb};
 use crate::config::{self, EnvironmentLookup, SettingKey, environment};
 use crate::passphrase::first_line;
-use crate::required::{RequiredGroup, RequiredGroups};
-use crate::terminal::{map, table};
+use crate::terminal::table;
 use crate::{CliFailure, Terminal};
 use file::HubContexts;
 
@@ -28,8 +27,6 @@ pub struct HubContext {
     pub ca: Option<PathBuf>,
     /// The codec on the wire.
     pub codec: Option<String>,
-    /// The groups that streams of the hub require.
-    pub groups: RequiredGroups,
 }
 
 impl HubContext {
@@ -108,22 +105,12 @@ fn add(path: &Path, new: &ContextAdd, terminal: &mut Terminal) -> Result<(), Cli
         let absolute = std::path::absolute(file);
         absolute.map(Some).map_err(|cause| CliFailure::file(file, cause))
     };
-    let mut groups = RequiredGroups::default();
-    for text in &new.require {
-        groups.add_written(text).map_err(|cause| CliFailure::Setting {
-            key: config::GROUPS,
-            origin: "flag".to_owned(),
-            value: text.clone(),
-            cause: cause.to_string(),
-        })?;
-    }
     let context = HubContext {
         name: new.name.clone(),
         server: new.server.clone(),
         token_file: absolute(&new.token_file)?,
         ca: absolute(&new.ca)?,
         codec: new.codec.clone(),
-        groups,
     };
     // An unusable setting is refused now, and not by the first command that needs it.
     if let Some(file) = &context.token_file {
@@ -165,10 +152,6 @@ fn done(name: &str, what: &'static str, terminal: &mut Terminal) -> Result<(), C
     terminal.line(format_args!("{name} is {what}"))
 }
 
-fn required(one: &RequiredGroup) -> Value {
-    map(vec![("pattern", one.pattern.as_str().into()), ("group", one.group.as_str().into())])
-}
-
 fn list(contexts: &HubContexts, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let is_used = |context: &HubContext| contexts.used.as_deref() == Some(&context.name);
     if terminal.json() {
@@ -181,7 +164,6 @@ fn list(contexts: &HubContexts, terminal: &mut Terminal) -> Result<(), CliFailur
                 ("tokenFile", text(SettingKey::Token)),
                 ("ca", text(SettingKey::Ca)),
                 ("codec", text(SettingKey::Codec)),
-                ("groups", Value::Array(context.groups.iter().map(required).collect())),
             ])
         });
     }

@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use sealane::{Client, ConsumerInfo, HubError};
 use sealane_message::Pattern;
 use sealane_node::access::{AccessToken, TokenFile, TokenRight};
-use sealane_stream::OwnedRows;
+use sealane_stream::ShareHeld;
 
 use crate::args::operate::DoctorArgs;
 use crate::colour::ColourTone;
@@ -20,7 +20,7 @@ use crate::limits::{MAX_NAMED_CONSUMERS, MIN_DOCTOR_COLUMNS};
 use crate::terminal::wrap;
 use crate::times::{count, show_bytes, show_duration};
 use crate::token::ORDERS_OPEN;
-use crate::{CliFailure, Terminal, consumer, stream};
+use crate::{CliFailure, Terminal, consumer, stream, token};
 
 /// Room below which a disk counts as nearly full.
 const LITTLE_ROOM_BYTES: u64 = 64 << 20;
@@ -305,12 +305,10 @@ fn full_shares(data: &Path, tokens: &TokenFile, findings: &mut DoctorFindings) {
     // A store that cannot be read has a finding of its own.
     let Ok(held) = sealane_stream::owned(data) else { return };
     let rules = tokens.share_rules();
-    for OwnedRows { owner, kind, count } in held {
-        let (is_token, limit) =
-            (tokens.iter().any(|token| token.name() == owner), rules.limit(&owner, kind));
-        let is_taken = count.saturating_mul(100) >= limit.saturating_mul(NEARLY_TAKEN);
-        if is_token && count > 0 && is_taken {
-            let said = format!("{owner} has {count} of its {limit} {}", kind.what());
+    let all = tokens.iter().flat_map(|token| token::shares(token.name(), &rules, &held));
+    for ShareHeld { owner, kind, held, limit, .. } in all {
+        if held > 0 && held.saturating_mul(100) >= limit.saturating_mul(NEARLY_TAKEN) {
+            let said = format!("{owner} has {held} of its {limit} {}", kind.what());
             findings.warning("shares", said);
         }
     }

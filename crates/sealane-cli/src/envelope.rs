@@ -1,7 +1,6 @@
 //! The envelope that the words after `sealane pub TOPIC` become.
 
 use sealane::{Codec, Value};
-use sealane_protocol::SealedEnvelope;
 use sealane_protocol::limits::MAX_ENVELOPE_DEPTH;
 
 use crate::CliFailure;
@@ -33,11 +32,6 @@ pub fn value(body: &str) -> Result<Value, CliFailure> {
         Err(error) if body.trim_start().starts_with('{') => Err(CliFailure::Body(error)),
         Err(_) => Ok(data(body.into())),
     }
-}
-
-/// Whether an envelope is that of a message that a member has sealed already.
-pub(crate) fn is_sealed(codec: Codec, envelope: &[u8]) -> bool {
-    matches!(SealedEnvelope::read(codec, envelope), Ok(Some(_)))
 }
 
 /// Whether a body nests deeper than the hub takes.

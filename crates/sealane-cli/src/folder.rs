@@ -24,36 +24,6 @@ pub(crate) enum FolderMatch {
     Unknown(String),
 }
 
-/// The way to the node that a verb acts on.
-#[derive(Debug)]
-pub(crate) enum NodeReach {
-    /// Its data folder is on this machine.
-    Folder(PathBuf),
-    /// A hub that was named more plainly than the folder, and does not run on it.
-    Hub(Box<Client>),
-}
-
-/// The node of a verb that can ask the hub for what it does.
-///
-/// # Errors
-/// [`CliFailure::OtherNode`] where a folder that was named as plainly as the hub in use is not the
-/// hub's.
-pub(crate) async fn reach(
-    file: &SettingsFile,
-    data: Option<&String>,
-    server: Option<&String>,
-) -> Result<NodeReach, CliFailure> {
-    let plain = |setting| plainness(&setting);
-    let named_folder = plain(file.setting(SettingKey::Data, data));
-    let named_hub = plain(file.setting(SettingKey::Server, server));
-    match of_node(file, data, server).await {
-        Err(CliFailure::OtherNode { .. }) if named_hub > named_folder => {
-            Ok(NodeReach::Hub(Box::new(file.client(server, None)?)))
-        }
-        found => found.map(NodeReach::Folder),
-    }
-}
-
 /// The data folder of a verb.
 ///
 /// # Errors

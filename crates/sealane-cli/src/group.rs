@@ -1,29 +1,24 @@
 //! `sealane group`.
 
-mod invite;
-mod renew;
 mod show;
 
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::{GroupBeater, Retry, Value};
 use sealane_group::{
-    BeaterView, EpochSource, GroupChange, GroupDocument, GroupMember, GroupNotice, IdentityCard,
-    KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
+    BeaterView, EpochSource, Fingerprint, GroupChange, GroupDocument, GroupMember, GroupNotice,
+    IdentityCard, KeyFolder, NewGroup, RosterEntry, read_orders, write_orders,
 };
 use sealane_link::RelayCard;
-use sealane_message::time::whole_ms;
 use sealane_seal::{Epoch, Slot};
 
-use crate::args::group::{GroupArgs, GroupHistoryArg, GroupVerb};
+use crate::args::group::{GroupArgs, GroupVerb};
 use crate::config::SettingsFile;
 use crate::key::{hand_on, open, read_document, redirected, say};
-use crate::terminal::{confirm, map};
 use crate::times::count;
 use crate::{CliFailure, Terminal};
-use invite::{compare, compare_inviter, invite, join};
-use renew::{RenewalSources, read_hubs, take_over};
 use show::{list, show};
 
 /// Makes, joins, changes and shows groups.
@@ -34,11 +29,7 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
     let folder = open(&args.keys)?;
     let way = |file| OrderDelivery { file, is_published: args.server.is_some() };
     match &args.verb {
-        GroupVerb::New { name, history, forget_after, pair, suite, heartbeat_age, strict } => {
-            if forget_after.is_some() && matches!(history, GroupHistoryArg::Kept) {
-                let goes = "--forget-after goes with --history forward-secret";
-                return Err(CliFailure::Usage(goes));
-            }
+        GroupVerb::New { name, history, pair, suite, heartbeat_age, strict } => {
             let age_s = heartbeat_age.map_or(0, |age| age.as_secs().max(1));
             let options = NewGroup {
                 suite: (*suite).into(),
@@ -47,24 +38,12 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
                 heartbeat_age_s: u32::try_from(age_s).unwrap_or(u32::MAX),
                 is_strict: *strict,
             };
-            let mut made = folder.new_group(name, options)?;
-            set_forget_after(&mut made, *forget_after)?;
-            show(&made, terminal)
+            show(&folder.new_group(name, options)?, terminal)
         }
         GroupVerb::Invite { .. } => invite(&folder, &args.verb, terminal),
-        GroupVerb::Join { file, authority, name, forget_after } => {
+        GroupVerb::Join { file, authority, name } => {
             let invitation = read_document(GroupDocument::Invitation, file)?;
-            let is_asked = terminal.asks() && file != Path::new("-");
-            let authority = match authority {
-                None if is_asked => Some(compare_inviter(&folder, &invitation)?),
-                named => *named,
-            };
-            let mut joined = join(&folder, &invitation, authority, name.as_deref(), terminal)?;
-            set_forget_after(&mut joined, *forget_after)?;
-            show(&joined, terminal)
-        }
-        GroupVerb::Compare { group, fingerprint, card } => {
-            compare(folder.group(group)?, *fingerprint, card.as_deref(), terminal)
+            join(&folder, &invitation, *authority, name.as_deref(), terminal)
         }
         GroupVerb::Beater { group, card, orders, .. } => {
             beater(folder.group(group)?, card.as_deref(), way(orders.as_deref()), terminal)
@@ -72,28 +51,25 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
         GroupVerb::Heal { group, cards, drop_silent, orders } => {
             heal(folder.group(group)?, cards, *drop_silent, way(orders.as_deref()), terminal)
         }
-        GroupVerb::Revoke { group, members, slot, yes, orders } => {
-            let leavers = Leavers { names: members, slots: slot, is_confirmed: *yes };
-            revoke(folder.group(group)?, &leavers, way(orders.as_deref()), terminal)
+        GroupVerb::Revoke { group, members, orders } => {
+            let mut member = folder.group(group)?;
+            let slots = slots(&member, members)?;
+            let notices = member.revoke(&slots)?;
+            told(&member, &notices, way(orders.as_deref()), terminal)
         }
         GroupVerb::Rotate { group, advance, orders } => {
             let mut member = folder.group(group)?;
             let notices = if *advance { member.advance()? } else { member.rotate()? };
             told(&member, &notices, way(orders.as_deref()), terminal)
         }
-        GroupVerb::Renew { group, beyond, from, also, unread, orders } => {
+        GroupVerb::Renew { group, beyond, orders } => {
             let mut member = folder.group(group)?;
-            if !also.is_empty() && args.server.is_none() {
-                return Err(CliFailure::Usage("--also goes with --server"));
-            }
-            let is_asked = *unread || args.server.is_some();
-            take_over(&mut member, from.as_deref(), is_asked, terminal)?;
             let notices = member.renew(beyond.map(Epoch))?;
             told(&member, &notices, way(orders.as_deref()), terminal)
         }
         GroupVerb::Orders { group, from } => {
             redirected("redirect the orders into a file: sealane group orders GROUP > FILE")?;
-            terminal.write(&write_orders(&orders(&folder.group(group)?, *from)?))
+            terminal.write(&write_orders(&folder.group(group)?.notices(*from)?))
         }
         GroupVerb::RelayCard { group } => relay_card(&folder.group(group)?, terminal),
         GroupVerb::Publish { .. } | GroupVerb::Resend { .. } | GroupVerb::Beat { .. } => Ok(()),
@@ -111,24 +87,6 @@ pub fn run(args: &GroupArgs, terminal: &mut Terminal) -> Result<(), CliFailure> 
     }
 }
 
-fn set_forget_after(
-    member: &mut GroupMember,
-    forget_after: Option<Duration>,
-) -> Result<(), CliFailure> {
-    let Some(forget_after) = forget_after else { return Ok(()) };
-    Ok(member.set_forget_after(whole_ms(forget_after))?)
-}
-
-/// The orders that an authority has given, or the removals that a member has heard.
-fn orders(member: &GroupMember, from: u64) -> Result<Vec<GroupNotice>, CliFailure> {
-    let heard = if member.is_authority() { Vec::new() } else { member.heard_removals()? };
-    if !heard.is_empty() {
-        return Ok(heard);
-    }
-    // Behind the orders a removal's own notice is kept, and tells nothing new.
-    Ok([member.notices(from)?, member.removals(from)?].concat())
-}
-
 /// How orders get to the members.
 #[derive(Clone, Copy)]
 struct OrderDelivery<'a> {
@@ -136,48 +94,6 @@ struct OrderDelivery<'a> {
     file: Option<&'a Path>,
     /// Whether they are published at once.
     is_published: bool,
-}
-
-/// Reads what the hub shows of the authority's own orders, before a verb gives others. If it shows
-/// some that this folder has not given, the verb is refused and nothing is signed; only a new
-/// beginning goes on, beyond them, and asks for more than one hub's word.
-///
-/// # Errors
-/// The refusal of the group. Of a folder that was copied or restored also that of the hub.
-pub async fn look(
-    args: &GroupArgs,
-    file: &SettingsFile,
-    terminal: &Terminal,
-) -> Result<(), CliFailure> {
-    let name = match &args.verb {
-        GroupVerb::Invite { group, .. }
-        | GroupVerb::Revoke { group, .. }
-        | GroupVerb::Rotate { group, .. }
-        | GroupVerb::Heal { group, .. }
-        | GroupVerb::Beater { group, .. }
-        | GroupVerb::Renew { group, .. } => group,
-        _ => return Ok(()),
-    };
-    let member = open(&args.keys)?.group(name)?;
-    let Some(server) = args.server.as_ref().filter(|_| member.is_authority()) else {
-        return Ok(());
-    };
-    if let GroupVerb::Renew { from, also, unread, .. } = &args.verb {
-        let servers = std::iter::once(server).chain(also).collect();
-        let sources = RenewalSources { servers, is_enough: from.is_some() || *unread };
-        return read_hubs(args, name, &sources, file, terminal).await;
-    }
-    let is_copied = member.is_copied();
-    let client = file.client(args.server.as_ref(), None)?.patience(Duration::ZERO);
-    let read = async { client.group(member).await?.check_giving().await };
-    match read.await {
-        Err(error) if is_copied || error.code().starts_with("SL-GROUP") => Err(error.into()),
-        Err(error) => {
-            say(terminal, &format!("No hub was read, and this folder's own orders count: {error}"));
-            Ok(())
-        }
-        Ok(()) => Ok(()),
-    }
 }
 
 /// Publishes the orders, if that was asked for. The orders are in the key folder by then, so that
@@ -322,6 +238,44 @@ fn beater(
     Ok(())
 }
 
+fn invite(folder: &KeyFolder, verb: &GroupVerb, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let GroupVerb::Invite { group, card, history, text, orders } = verb else { return Ok(()) };
+    let mut member = folder.group(group)?;
+    let card = IdentityCard::from_bytes(&read_document(GroupDocument::Card, card)?)?;
+    let invited = member.invite(&card, (*history).into())?;
+    write_file(orders.as_deref(), &invited.notices)?;
+    hand_on(GroupDocument::Invitation, &invited.invitation, *text, terminal)?;
+    let (name, slot) = (card.name(), invited.slot.number());
+    let mut message = format!("{name} has slot {slot}.");
+    if let Some(old) = invited.replaces {
+        message.push_str(&format!(" Slot {} is retired.", old.number()));
+    }
+    message.push_str(&format!(
+        "\nTheir fingerprint, which they see with `sealane key show`: {}",
+        card.public().fingerprint()
+    ));
+    message.push_str(&format!(
+        "\nThe authority's fingerprint, for their --authority: {}",
+        member.authority()
+    ));
+    say(terminal, &message);
+    Ok(())
+}
+
+fn join(
+    folder: &KeyFolder,
+    invitation: &[u8],
+    authority: Option<Fingerprint>,
+    name: Option<&str>,
+    terminal: &mut Terminal,
+) -> Result<(), CliFailure> {
+    let member = folder.join(invitation, authority, name)?;
+    if authority.is_none() {
+        say(terminal, "Compare the authority's fingerprint over another way before you trust it.");
+    }
+    show(&member, terminal)
+}
+
 fn heal(
     mut member: GroupMember,
     cards: &[PathBuf],
@@ -365,54 +319,12 @@ fn relay_card(member: &GroupMember, terminal: &mut Terminal) -> Result<(), CliFa
     terminal.write(card.to_text().as_bytes())
 }
 
-/// The members that are to be removed.
-struct Leavers<'a> {
-    names: &'a [String],
-    slots: &'a [u16],
-    is_confirmed: bool,
-}
-
-impl Leavers<'_> {
-    fn find(&self, member: &GroupMember) -> Result<Vec<RosterEntry>, CliFailure> {
-        let roster = member.roster();
-        let named = self.names.iter().map(|name| (name.clone(), roster.find(name)));
-        let of_slot = |slot: &u16| Slot::new(*slot).and_then(|slot| roster.entry(slot));
-        let listed = self.slots.iter().map(|slot| (format!("slot {slot}"), of_slot(slot)));
-        let found = |(text, entry): (String, Option<&RosterEntry>)| {
-            let entry = entry.filter(|entry| entry.removed().is_none());
-            entry.cloned().ok_or(sealane_group::Error::UnknownMember(text).into())
-        };
-        named.chain(listed).map(found).collect()
-    }
-}
-
-fn revoke(
-    mut member: GroupMember,
-    leavers: &Leavers<'_>,
-    way: OrderDelivery<'_>,
-    terminal: &mut Terminal,
-) -> Result<(), CliFailure> {
-    let entries = leavers.find(&member)?;
-    let in_words =
-        |entry: &RosterEntry| format!("{} (slot {})", entry.name(), entry.slot().number());
-    let names = entries.iter().map(in_words).collect::<Vec<_>>().join(", ");
-    if !leavers.is_confirmed && terminal.asks() {
-        confirm(&format!("remove {names} from {}?", member.name()), "nothing was removed")?;
-    }
-    let slots: Vec<Slot> = entries.iter().map(RosterEntry::slot).collect();
-    let notices = member.revoke(&slots)?;
-    if terminal.json() {
-        write_file(way.file, &notices)?;
-        let mut fields = told_fields(&member, &notices);
-        let removed = |entry: &RosterEntry| {
-            let slot = u64::from(entry.slot().number());
-            map(vec![("name", entry.name().into()), ("slot", slot.into())])
-        };
-        fields.push(("removed", Value::Array(entries.iter().map(removed).collect())));
-        return terminal.record(fields);
-    }
-    terminal.line(format_args!("removed {names}"))?;
-    told(&member, &notices, way, terminal)
+fn slots(member: &GroupMember, members: &[String]) -> Result<Vec<Slot>, CliFailure> {
+    let find = |text: &String| {
+        let found = member.roster().find(text).map(RosterEntry::slot);
+        found.ok_or_else(|| sealane_group::Error::UnknownMember(text.clone()).into())
+    };
+    members.iter().map(find).collect()
 }
 
 /// Writes orders where they were asked for, and says what there is to do with them.
@@ -532,11 +444,14 @@ fn leave(
     if !folder.groups()?.iter().any(|name| name == group) {
         return Err(sealane_group::Error::UnknownGroup(group.to_owned()).into());
     }
-    if !yes && terminal.asks() {
-        confirm(
-            &format!("forget {group} and all its keys in this folder?"),
-            "nothing was forgotten",
-        )?;
+    if !yes && std::io::stdin().is_terminal() && terminal.interactive() {
+        eprint!("forget {group} and all its keys in this folder? [y/N] ");
+        std::io::stderr().flush().map_err(CliFailure::Output)?;
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer).map_err(CliFailure::Input)?;
+        if !answer.trim().eq_ignore_ascii_case("y") {
+            return Err(CliFailure::Declined("nothing was forgotten"));
+        }
     }
     folder.leave(group)?;
     if terminal.json() {

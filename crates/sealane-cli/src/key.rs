@@ -3,12 +3,10 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use sealane_group::limits::MAX_GROUP_FILE_BYTES;
 use sealane_group::{GroupDocument, KeyFolder, to_text};
 
 use crate::args::key::{KeyCommandArgs, KeyVerb, KeysArgs};
-use crate::colour::warn;
 use crate::config::{self, environment};
 use crate::passphrase::Passphrase;
 use crate::{CliFailure, Terminal};
@@ -23,12 +21,10 @@ Keep a backup elsewhere: sealane key backup > FILE";
 /// # Errors
 /// The refusal of the key folder.
 pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    hide_memory();
     match &args.verb {
         KeyVerb::New { name, passphrase } => {
             let name = name.clone().unwrap_or_else(machine_name);
-            let is_given = environment("SEALANE_PASSPHRASE").is_some();
-            let is_wanted = *passphrase || args.keys.passphrase_file.is_some() || is_given;
+            let is_wanted = *passphrase || args.keys.passphrase_file.is_some();
             let passphrase = if is_wanted {
                 Some(Passphrase::choose(args.keys.passphrase_file.as_deref())?)
             } else {
@@ -46,13 +42,9 @@ pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFail
             hand_on(GroupDocument::Card, &card, *text, terminal)
         }
         KeyVerb::Passphrase { new } => {
-            let is_protected = KeyFolder::is_protected(&root(&args.keys))?;
             let folder = open(&args.keys)?;
-            // The environment and --passphrase-file hold the old one, if there is one.
-            let chosen = match new.as_deref() {
-                None if !is_protected => Passphrase::choose(args.keys.passphrase_file.as_deref()),
-                new => Passphrase::choose_other(new),
-            };
+            // The environment and --passphrase-file hold the old one.
+            let chosen = Passphrase::choose_other(new.as_deref());
             let passphrase = chosen.map_err(|failure| match failure {
                 CliFailure::Group(sealane_group::Error::PassphraseMissing) => CliFailure::Usage(
                     "a new passphrase is typed on a terminal, or read from a file: --new FILE",
@@ -64,16 +56,8 @@ pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFail
                 let path = folder.path().display().to_string();
                 return terminal.record(vec![("folder", path.into()), ("changed", true.into())]);
             }
-            let (what, about) = if is_protected {
-                ("changed", "Backups open with the one that they were made with.")
-            } else {
-                (
-                    "set",
-                    "Copies and backups from before are still in clear, and so may be old blocks.",
-                )
-            };
-            terminal.line(format_args!("The passphrase is {what}."))?;
-            say(terminal, about);
+            terminal.line("The passphrase is changed.")?;
+            say(terminal, "Backups open with the one that they were made with.");
             Ok(())
         }
         KeyVerb::Backup => {
@@ -84,23 +68,11 @@ pub fn run(args: &KeyCommandArgs, terminal: &mut Terminal) -> Result<(), CliFail
     }
 }
 
-/// Keeps the keys in this process out of core dumps, and its memory from other processes of the
-/// user. Programs that it starts get no core dumps either.
-pub(crate) fn hide_memory() {
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
-    let outcome = setrlimit(Resource::Core, none)
-        .and_then(|()| set_dumpable_behavior(DumpableBehavior::NotDumpable));
-    if let Err(error) = outcome {
-        warn(format!("a core dump of this process would hold keys: {error}"));
-    }
-}
-
 /// Opens the key folder, with its passphrase if it has one.
 ///
 /// # Errors
 /// The refusal of the key folder.
 pub fn open(keys: &KeysArgs) -> Result<KeyFolder, CliFailure> {
-    hide_memory();
     let root = root(keys);
     let passphrase = if KeyFolder::is_protected(&root)? {
         Passphrase::ask(keys.passphrase_file.as_deref())?
@@ -233,18 +205,4 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CliFailure> {
 pub(crate) fn machine_name() -> String {
     let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("member").to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use rustix::process::{dumpable_behavior, getrlimit};
-
-    use super::*;
-
-    #[test]
-    fn a_process_with_keys_leaves_no_core_dump() {
-        hide_memory();
-        assert_eq!(getrlimit(Resource::Core).current, Some(0));
-        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
-    }
 }

@@ -36,7 +36,6 @@ pub mod policy;
 pub mod publish;
 pub mod relay;
 pub mod request;
-mod required;
 pub mod sealed;
 mod show;
 mod signals;
@@ -175,12 +174,6 @@ pub async fn run(cli: CliArgs, terminal: &mut Terminal) -> Result<(), CliFailure
         CliVerb::Vault(args) => vault::run(&args, terminal),
         CliVerb::Key(args) => key::run(&args, terminal),
         CliVerb::Group(args) => {
-            match &file {
-                Ok(file) => group::look(&args, file, terminal).await?,
-                Err(_) if args.server.is_some() => return file.map(|_| ()),
-                // A verb that asks no hub needs no settings.
-                Err(_) => {}
-            }
             group::run(&args, terminal)?;
             group::publish(&args, &file?, terminal).await
         }

@@ -4,8 +4,7 @@ use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use sealane::{
-    Client, Codec, DataType, Error, GroupClient, PublishedMessage, PublisherProgress,
-    ScheduledMessage, Value,
+    Client, Codec, DataType, Error, PublishedMessage, PublisherProgress, ScheduledMessage, Value,
 };
 use tokio::sync::mpsc;
 
@@ -25,7 +24,6 @@ pub async fn run(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let codec = file.setting(SettingKey::Codec, args.codec.as_ref()).codec()?;
-    file.check_group(&args.topic, args.group.as_deref())?;
     let client = file.client(args.hub.server.as_ref(), args.codec.as_ref())?;
     if args.body.as_deref() == Some("-") {
         let is_single = args.delay.is_some() || args.expect.is_some() || args.once;
@@ -41,10 +39,10 @@ pub async fn run(
     };
     // A person waits: a hub that is not there is said at once.
     let client = client.patience(args.retry.unwrap_or_default());
-    let group = group(&client, args, file).await?;
-    if group.is_none() && !envelope::is_sealed(codec, &envelope) {
-        client.check_open(&args.topic).await?;
-    }
+    let group = match &args.group {
+        Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
+        None => None,
+    };
     let mut publish = match &group {
         Some(group) => group.publish_raw(&args.topic, data_type(args), codec, envelope),
         None => client.publish_raw(&args.topic, codec, envelope),
@@ -63,18 +61,6 @@ pub async fn run(
     match &group {
         Some(group) => sealed::settle(group).await,
         None => Ok(()),
-    }
-}
-
-/// The group that is published to.
-async fn group(
-    client: &Client,
-    args: &PubArgs,
-    file: &SettingsFile,
-) -> Result<Option<GroupClient>, CliFailure> {
-    match &args.group {
-        Some(name) => Ok(Some(sealed::open(client, &args.keys, name, file).await?)),
-        None => Ok(None),
     }
 }
 
@@ -126,7 +112,10 @@ async fn lines(
         None => client.clone(),
     };
     let topic = args.topic.as_str();
-    let group = group(client, args, file).await?;
+    let group = match &args.group {
+        Some(name) => Some(sealed::open(client, &args.keys, name, file).await?),
+        None => None,
+    };
     let publisher = match &group {
         Some(group) => group.publisher(topic, data_type(args))?,
         None => client.publisher(topic)?,
@@ -134,17 +123,12 @@ async fn lines(
     let mut input = read_lines();
     let mut progress = PublishProgress::new(terminal.interactive());
     let sent = async {
-        let (mut number, mut may_be_open) = (0, group.is_some());
+        let mut number = 0;
         while let Some(line) = input.recv().await {
             number += 1;
             let of_line = |cause| CliFailure::Line { number, cause: Box::new(cause) };
             let line = line.map_err(|cause| of_line(CliFailure::Input(cause)))?;
             let envelope = envelope::encode(&line, codec).map_err(of_line)?;
-            // Without keys the stream must take open messages. It is asked before any is sent.
-            if !may_be_open && !envelope::is_sealed(codec, &envelope) {
-                client.check_open(topic).await?;
-                may_be_open = true;
-            }
             // The hub reads many lines at once, and cannot tell which of them was too deep for
             // that. If the lines before are stored, it is the next one.
             if envelope::is_too_deep(&line) && publisher.flush().await.is_err() {

@@ -4,14 +4,14 @@ use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use sealane::{Client, Codec, DataType, Error, GroupClient, HubError, ReceivedMessage, Value};
+use sealane::{Client, Codec, Error, HubError, ReceivedMessage, Value};
 use sealane_protocol::limits::MAX_ENVELOPE_BYTES;
 
 use crate::args::{ReplyArgs, RequestArgs};
 use crate::config::SettingsFile;
 use crate::show::MessagePrinter;
 use crate::terminal::harmless;
-use crate::{CliFailure, Terminal, envelope, sealed, subscribe};
+use crate::{CliFailure, Terminal, envelope, subscribe};
 
 /// Publishes a request, and prints the first answer.
 ///
@@ -23,20 +23,8 @@ pub async fn request(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let body = envelope::value(args.body.as_deref().unwrap_or("{}"))?;
-    file.check_group(&args.topic, args.group.as_deref())?;
     let client = file.client(args.hub.server.as_ref(), None)?;
-    let answer = match &args.group {
-        Some(name) => {
-            let group = sealed::open(&client, &args.keys, name, file).await?;
-            sealed::warn(&group);
-            let data_type = args.data_type.unwrap_or(DataType::UNKNOWN);
-            group.request(&args.topic, data_type, &body, args.timeout).await?
-        }
-        None => {
-            client.check_open(&args.topic).await?;
-            client.request(&args.topic, &body, args.timeout).await?
-        }
-    };
+    let answer = client.request(&args.topic, &body, args.timeout).await?;
     MessagePrinter::new(true, terminal).print(&answer, terminal)?;
     terminal.flush()?;
     let failed = failure(&answer.value()?).map(CliFailure::Answer);
@@ -71,20 +59,8 @@ pub async fn reply(
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
     let fixed = args.body.as_deref().map(envelope::value).transpose()?;
-    file.check_group(&args.pattern, args.group.as_deref())?;
     let client = file.client(args.hub.server.as_ref(), None)?;
-    let group = match &args.group {
-        Some(name) => Some(sealed::open(&client, &args.keys, name, file).await?),
-        None => None,
-    };
-    let mut subscribe = match &group {
-        Some(group) => {
-            sealed::warn(group);
-            group.subscribe(&args.pattern)
-        }
-        None => client.subscribe(&args.pattern),
-    };
-    let hub = AnsweringClient { client, group };
+    let mut subscribe = client.subscribe(&args.pattern);
     if let Some(name) = &args.consumer {
         subscribe = subscribe.consumer(name);
     }
@@ -96,7 +72,7 @@ pub async fn reply(
             && let Some(request) = requests.next().await
         {
             let request = request?;
-            left -= u64::from(answer(&hub, &request, &fixed, args, terminal).await?);
+            left -= u64::from(answer(&client, &request, &fixed, args, terminal).await?);
             request.ack();
         }
         Ok(())
@@ -110,34 +86,22 @@ pub async fn reply(
     outcome
 }
 
-/// The client that answers, and the group that it seals its answers with.
-struct AnsweringClient {
-    client: Client,
-    group: Option<GroupClient>,
-}
-
 /// Answers one request, and says whether it was one.
 async fn answer(
-    hub: &AnsweringClient,
+    client: &Client,
     request: &ReceivedMessage,
     fixed: &Option<Value>,
     args: &ReplyArgs,
     terminal: &mut Terminal,
 ) -> Result<bool, CliFailure> {
     let ReceivedMessage { stream, offset, .. } = request;
-    let heard = match hub.client.is_awaited(request) {
+    let heard = match client.is_awaited(request) {
         Ok(true) => {
             let answer = body(request, fixed, args).await?;
             if let Some(cause) = args.command.as_ref().and_then(|_| failure(&answer)) {
                 eprintln!("sealane: {stream} offset {offset} failed: {}", harmless(&cause));
             }
-            match &hub.group {
-                Some(group) => {
-                    let data_type = args.data_type.unwrap_or(DataType::UNKNOWN);
-                    group.reply(request, data_type, &answer).await?
-                }
-                None => hub.client.reply(request, &answer).await?,
-            }
+            client.reply(request, &answer).await?
         }
         Ok(false) => false,
         // Anybody may publish anything; the next one may be a request.

@@ -105,18 +105,10 @@ fn who(seal: &Seal) -> (String, String) {
     };
     let now_ms = now_ms();
     let age = seal.age_ms(now_ms).map(|age_ms| {
-        let (age, ahead_ms) = (show_duration(age_ms), seal.ahead_ms(now_ms).unwrap_or_default());
-        match (seal.is_old(now_ms), ahead_ms) {
-            (false, _) => format!(", {age} ago"),
-            (true, 0) => format!(", OLD: {age}"),
-            (true, _) => format!(", CLOCK AHEAD: {}", show_duration(ahead_ms)),
-        }
+        let age = show_duration(age_ms);
+        if seal.is_old(now_ms) { format!(", OLD: {age}") } else { format!(", {age} ago") }
     });
-    let repeat = if seal.is_perhaps_repeat { ", perhaps a repeat" } else { "" };
-    let ended = if seal.is_of_ended_epoch { ", of an ended epoch" } else { "" };
-    let (letter, age) = (seal.class.letter(), age.unwrap_or_default());
-    let doubt = if seal.compared { "" } else { ", not compared" };
-    let class = format!("{letter} {sure}{doubt}{age}{repeat}{ended}");
+    let class = format!("{} {sure}{}", seal.class.letter(), age.unwrap_or_default());
     (seal.sender.clone(), class)
 }
 
@@ -147,7 +139,6 @@ fn seal_fields(seal: &Seal) -> Value {
     map(vec![
         ("group", seal.group.to_string().into()),
         ("sender", seal.sender.as_str().into()),
-        ("compared", seal.compared.into()),
         ("slot", u64::from(seal.slot).into()),
         ("class", seal.class.letter().to_string().into()),
         ("type", seal.data_type.to_string().into()),
@@ -156,7 +147,5 @@ fn seal_fields(seal: &Seal) -> Value {
         ("counter", seal.counter.into()),
         ("timeMs", seal.time_ms.map_or(Value::Null, Value::from)),
         ("old", seal.is_old(now_ms()).into()),
-        ("perhapsRepeat", seal.is_perhaps_repeat.into()),
-        ("endedEpoch", seal.is_of_ended_epoch.into()),
     ])
 }

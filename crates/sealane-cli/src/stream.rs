@@ -225,7 +225,7 @@ async fn remove(
     }
     if !yes && terminal.asks() {
         let messages = count(client.stream(topic).await?.count, "messages");
-        confirm(&format!("remove {topic} with {messages}?"), "nothing was removed")?;
+        confirm(&format!("remove {topic} with {messages}?"))?;
     }
     client.remove(topic).await?;
     if terminal.json() {
@@ -256,7 +256,7 @@ async fn remove_all(
         }
         let messages = count(streams.iter().map(|state| state.count).sum(), "messages");
         let streams = count(streams.len() as u64, "streams");
-        confirm(&format!("remove {streams} with {messages}?"), "nothing was removed")?;
+        confirm(&format!("remove {streams} with {messages}?"))?;
     }
     for state in streams {
         let topic = state.stream.as_str();
@@ -404,7 +404,7 @@ async fn purge(
     };
     if !args.yes && terminal.asks() {
         let messages = count(client.stream(topic).await?.count, "messages");
-        confirm(&format!("purge {topic}, which has {messages}?"), "nothing was removed")?;
+        confirm(&format!("purge {topic}, which has {messages}?"))?;
     }
     let purged = client.purge(topic, before).await?;
     if terminal.json() {

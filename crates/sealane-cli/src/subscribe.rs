@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use sealane::{
     Client, ClientEvent, ClientEvents, GroupClient, GroupReader, HubError, ReceivedMessage,
-    RefusalPace, StartPosition, Subscription, Topic,
+    StartPosition, Subscription, Topic,
 };
 
 use crate::args::SubArgs;
@@ -128,7 +128,6 @@ pub(crate) struct NotShownCount {
     is_removed: AtomicBool,
     /// The codes that were told since.
     told: Mutex<BTreeSet<String>>,
-    pace: Mutex<RefusalPace>,
 }
 
 impl NotShownCount {
@@ -136,15 +135,11 @@ impl NotShownCount {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether to say that a message is not shown; then of how many before it that was not said. A
-    /// member that was removed opens none of what comes: one line for each kind of refusal says
-    /// that.
-    fn is_news(&self, code: &str) -> Option<u64> {
+    /// Whether to say that a message is not shown. A member that was removed opens none of what
+    /// comes: one line for each kind of refusal says that.
+    fn is_news(&self, code: &str) -> bool {
         let told = &mut *self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_removed.load(Ordering::Relaxed) && !told.insert(code.to_owned()) {
-            return None;
-        }
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner).tell(code)
+        !self.is_removed.load(Ordering::Relaxed) || told.insert(code.to_owned())
     }
 
     /// Fails if there were any, and that is to be a failure.
@@ -231,9 +226,7 @@ impl HistoryPrinter {
             Some(Err(error)) => {
                 let cause = error.to_string();
                 self.not_shown.note();
-                if let Some(omitted) = self.not_shown.is_news(error.code()) {
-                    not_shown(&message.stream, message.offset, &cause, error.code(), omitted);
-                }
+                not_shown(&message.stream, message.offset, &cause, error.code());
                 return Ok(());
             }
         }
@@ -306,8 +299,8 @@ pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) 
             }
             ClientEvent::Refused { stream, offset, code, cause, .. } => {
                 counted.note();
-                if let Some(omitted) = counted.is_news(code) {
-                    not_shown(&stream, offset, &cause, code, omitted);
+                if counted.is_news(code) {
+                    not_shown(&stream, offset, &cause, code);
                 }
             }
             ClientEvent::Superseded { stream, offset } => {
@@ -328,10 +321,7 @@ pub(crate) async fn tell(mut events: ClientEvents, counted: Arc<NotShownCount>) 
     }
 }
 
-fn not_shown(stream: &Topic, offset: u64, cause: &str, code: &str, omitted: u64) {
-    if omitted > 0 {
-        eprintln!("sealane: {omitted} more messages were not shown [{code}]");
-    }
+fn not_shown(stream: &Topic, offset: u64, cause: &str, code: &str) {
     eprintln!("sealane: {stream} offset {offset} is not shown: {} [{code}]", harmless(cause));
 }
 
@@ -342,9 +332,9 @@ mod tests {
     #[test]
     fn a_member_that_was_removed_is_told_once_of_each_kind() {
         let counted = NotShownCount::default();
-        assert!(counted.is_news("A").is_some() && counted.is_news("A").is_some());
+        assert!(counted.is_news("A") && counted.is_news("A"));
         counted.is_removed.store(true, Ordering::Relaxed);
-        let news = ["A", "A", "B", "A", "B"].map(|code| counted.is_news(code).is_some());
+        let news = ["A", "A", "B", "A", "B"].map(|code| counted.is_news(code));
         assert_eq!(news, [true, false, true, false, false]);
     }
 

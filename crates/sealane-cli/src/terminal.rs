@@ -84,7 +84,7 @@ impl Terminal {
         if self.screen { self.colours.paint(tone, harmless(text)) } else { text.to_owned() }
     }
 
-    /// Whether somebody can be asked before something is removed or trusted.
+    /// Whether somebody can be asked before something is removed.
     pub fn asks(&self) -> bool {
         self.interactive && std::io::stdin().is_terminal()
     }
@@ -181,18 +181,18 @@ impl fmt::Debug for Terminal {
     }
 }
 
-/// Asks on the terminal, and fails unless the answer is yes: then `otherwise` is the case.
+/// Asks on the terminal, and fails unless the answer is yes.
 ///
 /// # Errors
 /// [`CliFailure::Declined`] for any other answer, [`CliFailure::Input`],
 /// [`CliFailure::Output`].
-pub(crate) fn confirm(question: &str, otherwise: &'static str) -> Result<(), CliFailure> {
+pub(crate) fn confirm(question: &str) -> Result<(), CliFailure> {
     eprint!("{} [y/N] ", harmless(question));
     std::io::stderr().flush().map_err(CliFailure::Output)?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(CliFailure::Input)?;
     if !answer.trim().eq_ignore_ascii_case("y") {
-        return Err(CliFailure::Declined(otherwise));
+        return Err(CliFailure::Declined("nothing was removed"));
     }
     Ok(())
 }

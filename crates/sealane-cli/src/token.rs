@@ -1,41 +1,36 @@
-//! `sealane token` and `sealane explain access`: who may do what at a node.
+//! `sealane token` and `sealane explain access`: who may do what at a node of this machine.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use sealane::{TokenRequest, TokenShare, TokenState, TokensList, Value};
+use sealane::Value;
 use sealane_message::{Pattern, Topic};
 use sealane_node::access::{AccessToken, TokenFile, TokenRight, TokenRights, TokenSecret};
-use sealane_stream::{OwnShares, OwnedRows, ShareKind};
+use sealane_stream::{OwnShares, OwnedRows, ShareHeld, ShareKind, ShareRules};
 
 use crate::args::token::{TokenArgs as Args, TokenNew, TokenVerb};
 use crate::colour::warn;
 use crate::config::SettingsFile;
-use crate::folder::{self, NodeReach};
-use crate::terminal::harmless;
-use crate::{CliFailure, Terminal};
+use crate::{CliFailure, Terminal, folder};
 
-/// Makes, lists and takes back tokens, in the data folder or through the hub in use.
+/// Makes, lists and takes back tokens.
 ///
 /// # Errors
-/// [`CliFailure::OtherNode`], [`CliFailure::Node`], [`CliFailure::Client`].
+/// [`CliFailure::OtherNode`], [`CliFailure::Node`].
 pub async fn run(
     args: &Args,
     file: &SettingsFile,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
-    let node = folder::reach(file, args.data.as_ref(), args.hub.server.as_ref()).await?;
+    let folder = folder::of_node(file, args.data.as_ref(), args.hub.server.as_ref()).await?;
     match &args.verb {
-        TokenVerb::New(new) => make(new, &node, terminal).await,
-        TokenVerb::Ls => list(&listed(&node).await?, terminal),
+        TokenVerb::New(new) => make(new, &folder, terminal),
+        TokenVerb::Ls => list(&folder, terminal),
         TokenVerb::Revoke { name } => {
-            match &node {
-                NodeReach::Folder(folder) => TokenFile::revoke(folder, name)?,
-                NodeReach::Hub(client) => client.revoke_token(name).await?,
-            }
+            TokenFile::revoke(&folder, name)?;
             if terminal.json() {
                 return terminal.record(vec![("revoked", name.as_str().into())]);
             }
@@ -44,62 +39,25 @@ pub async fn run(
     }
 }
 
-/// The tokens of a node.
-async fn listed(node: &NodeReach) -> Result<TokensList, CliFailure> {
-    let folder = match node {
-        NodeReach::Hub(client) => return Ok(client.tokens().await?),
-        NodeReach::Folder(folder) => folder,
-    };
-    let tokens = TokenFile::read(&TokenFile::path(folder))?;
-    // Without a store nobody holds anything yet.
-    let held = sealane_stream::owned(folder).unwrap_or_default();
-    let held = |owner: &str, kind| held_of(&held, owner, kind);
-    Ok(TokensList { tokens: tokens.states(held), guarded: tokens.guards() })
-}
-
 /// The warning for patterns of orders that stand for no group.
 pub(crate) const ORDERS_OPEN: &str =
     "`*` and `**` at the beginning stand for no group: orders are of `groups/*`, or of groups/TAG";
 
-async fn make(new: &TokenNew, node: &NodeReach, terminal: &mut Terminal) -> Result<(), CliFailure> {
+fn make(new: &TokenNew, folder: &Path, terminal: &mut Terminal) -> Result<(), CliFailure> {
     let rights = TokenRights {
         read: new.read.clone(),
         publish: new.publish.clone(),
         manage: new.manage.clone(),
         orders: new.orders.clone(),
         observe: new.observe,
-        admin: new.admin,
     };
     if rights == TokenRights::default() {
-        let needs = "a token needs --read, --publish, --manage, --orders, --observe or --admin";
+        let needs = "a token needs --read, --publish, --manage, --orders or --observe";
         return Err(CliFailure::Usage(needs));
     }
     if rights.orders.iter().any(Pattern::begins_open) {
         warn(ORDERS_OPEN);
     }
-    let (secret, whose) = match node {
-        NodeReach::Folder(folder) => {
-            (make_here(new, rights, folder)?, format!("node of {}", folder.display()))
-        }
-        NodeReach::Hub(client) => {
-            let secret = client.make_token(&new.name, &request(new, &rights)).await?;
-            (secret, format!("hub at {}", client.address()))
-        }
-    };
-    if let Some(path) = &new.to {
-        return keep(path, &secret);
-    }
-    if terminal.json() {
-        let fields = vec![("name", new.name.as_str().into()), ("token", secret.into())];
-        return terminal.record(fields);
-    }
-    terminal.line(&secret)?;
-    eprintln!("sealane: this is shown once; clients bring it as SEALANE_TOKEN, to the {whose}");
-    Ok(())
-}
-
-/// Makes a token in a data folder.
-fn make_here(new: &TokenNew, rights: TokenRights, folder: &Path) -> Result<String, CliFailure> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|e| CliFailure::Runtime(std::io::Error::other(e)))?;
     let secret = TokenSecret::new(random);
@@ -107,64 +65,60 @@ fn make_here(new: &TokenNew, rights: TokenRights, folder: &Path) -> Result<Strin
     let chosen = new.share.iter();
     let shares = chosen.fold(OwnShares::default(), |own, (kind, limit)| own.with(*kind, *limit));
     TokenFile::add_with(folder, &new.name, &secret, (rights, shares), expires)?;
-    Ok(secret.reveal().to_owned())
-}
-
-/// The same, as a hub is asked for it.
-fn request(new: &TokenNew, rights: &TokenRights) -> TokenRequest {
-    let of = |right| rights.of(right).iter().map(|pattern| pattern.as_str().to_owned()).collect();
-    let shares = new.share.iter().map(|(kind, limit)| (kind.name().to_owned(), *limit));
-    let after = |after: Duration| u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-    TokenRequest {
-        read: of(TokenRight::Read),
-        publish: of(TokenRight::Publish),
-        manage: of(TokenRight::Manage),
-        orders: of(TokenRight::Orders),
-        observe: rights.observe,
-        admin: rights.admin,
-        shares: shares.collect(),
-        expires_after_ms: new.expires.map(after),
+    if let Some(path) = &new.to {
+        return keep(path, &secret);
     }
+    if terminal.json() {
+        let fields = vec![("name", new.name.as_str().into()), ("token", secret.reveal().into())];
+        return terminal.record(fields);
+    }
+    terminal.line(secret.reveal())?;
+    eprintln!(
+        "sealane: this is shown once; clients bring it as SEALANE_TOKEN, to the node of {}",
+        folder.display()
+    );
+    Ok(())
 }
 
 /// Writes a token where only its owner reads it, and over nothing.
-fn keep(path: &Path, secret: &str) -> Result<(), CliFailure> {
+fn keep(path: &Path, secret: &TokenSecret) -> Result<(), CliFailure> {
     let failed = |cause: std::io::Error| CliFailure::file(path, cause);
     let mut options = OpenOptions::new();
     let mut out = options.write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-    writeln!(out, "{secret}").and_then(|()| out.sync_all()).map_err(failed)
+    writeln!(out, "{}", secret.reveal()).and_then(|()| out.sync_all()).map_err(failed)
 }
 
-fn list(all: &TokensList, terminal: &mut Terminal) -> Result<(), CliFailure> {
-    for token in &all.tokens {
+fn list(folder: &Path, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let tokens = TokenFile::read(&TokenFile::path(folder))?;
+    // Without a store nobody holds anything yet.
+    let held = sealane_stream::owned(folder).unwrap_or_default();
+    let rules = tokens.share_rules();
+    for token in tokens.iter() {
+        let shares = shares(token.name(), &rules, &held);
         if terminal.json() {
-            terminal.record(fields(token))?;
-            continue;
-        }
-        // A hub may say anything, and a terminal obeys some of it.
-        let (name, until) = (harmless(&token.name), until(token.expires_ms, token.valid));
-        terminal.line(format_args!("{name}{until}"))?;
-        let TokenState { read, publish, manage, orders, .. } = token;
-        let rights = [read, publish, manage, orders];
-        for (right, patterns) in TokenRight::ALL.into_iter().zip(rights) {
-            for pattern in patterns {
-                terminal.line(format_args!("  {:<9}{}", right.name(), harmless(pattern)))?;
+            terminal.record(fields(token, &shares))?;
+        } else {
+            terminal.line(format_args!("{}{}", token.name(), until(token)))?;
+            for right in TokenRight::ALL {
+                for pattern in token.rights().of(right) {
+                    terminal.line(format_args!("  {:<9}{pattern}", right.name()))?;
+                }
             }
-        }
-        for (name, _) in [("observe", token.observe), ("admin", token.admin)].iter().filter(|f| f.1)
-        {
-            terminal.line(format_args!("  {name}"))?;
-        }
-        for TokenShare { kind, held, limit, chosen } in &token.shares {
-            if *held > 0 || *chosen {
-                let kind = harmless(kind);
-                terminal.line(format_args!("  {:<9}{kind}: {held} of {limit}", "share"))?;
+            if token.rights().observe {
+                terminal.line("  observe")?;
+            }
+            let is_chosen = |kind| token.shares().of(kind).is_some();
+            for ShareHeld { kind, held, limit, .. } in shares {
+                if held > 0 || is_chosen(kind) {
+                    let name = kind.name();
+                    terminal.line(format_args!("  {:<9}{name}: {held} of {limit}", "share"))?;
+                }
             }
         }
     }
-    if !terminal.json() && !all.guarded {
+    if !terminal.json() && !tokens.guards() {
         eprintln!("sealane: no token: the node serves this machine alone, and all of it");
-    } else if !terminal.json() && all.tokens.is_empty() {
+    } else if !terminal.json() && tokens.is_empty() {
         eprintln!(
             "sealane: no token is left: the node serves nobody until there is one; to open it to \
              this machine, stop it and remove tokens.toml and guarded from its data folder"
@@ -183,46 +137,41 @@ fn below(topic: &Topic) -> String {
     topic.system().map_or_else(String::new, |system| format!("{}/**", system.name()))
 }
 
-/// When a token ends, in Unix milliseconds.
-fn expires_ms(token: &AccessToken) -> Option<u64> {
-    let since = token.expires()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Some(since.as_millis() as u64)
-}
-
-/// The end of the year 9999: a hub may say any number, and no calendar shows more.
-const LAST_SHOWN_MS: u64 = 253_402_300_799_000;
-
-fn until(expires_ms: Option<u64>, is_valid: bool) -> String {
-    let Some(expires_ms) = expires_ms else { return String::new() };
-    let said = if is_valid { "until" } else { "expired" };
-    let expires = Duration::from_millis(expires_ms.min(LAST_SHOWN_MS));
-    let expires = SystemTime::UNIX_EPOCH + expires;
+fn until(token: &AccessToken) -> String {
+    let Some(expires) = token.expires() else { return String::new() };
+    let said = if token.is_valid(SystemTime::now()) { "until" } else { "expired" };
     format!("  {said} {}", humantime::format_rfc3339_seconds(expires))
 }
 
-/// How much of a kind an owner holds in a store.
-fn held_of(held: &[OwnedRows], owner: &str, kind: ShareKind) -> u64 {
-    let found = held.iter().find(|rows| rows.owner == owner && rows.kind == kind);
-    found.map_or(0, |rows| rows.count)
+/// The stored shares of a token: how much it holds and may hold of each.
+pub(crate) fn shares(name: &str, rules: &ShareRules, held: &[OwnedRows]) -> Vec<ShareHeld> {
+    let of = |kind| {
+        let found = held.iter().find(|rows| rows.owner == name && rows.kind == kind);
+        let (owner, held) = (name.to_owned(), found.map_or(0, |rows| rows.count));
+        ShareHeld { owner, kind, held, limit: rules.limit(name, kind), refused: 0 }
+    };
+    // Only the node knows what is in flight now: `/metrics` says it.
+    let is_stored = |kind: &ShareKind| *kind != ShareKind::InFlight;
+    ShareKind::ALL.into_iter().filter(is_stored).map(of).collect()
 }
 
-fn fields(token: &TokenState) -> Vec<(&'static str, Value)> {
-    let mut fields = vec![("name", token.name.as_str().into())];
-    let TokenState { read, publish, manage, orders, .. } = token;
-    for (right, patterns) in TokenRight::ALL.into_iter().zip([read, publish, manage, orders]) {
-        let patterns = patterns.iter().map(|pattern| Value::from(pattern.as_str())).collect();
+fn fields(token: &AccessToken, shares: &[ShareHeld]) -> Vec<(&'static str, Value)> {
+    let mut fields = vec![("name", token.name().into())];
+    for right in TokenRight::ALL {
+        let patterns = token.rights().of(right).iter();
+        let patterns = patterns.map(|pattern| Value::from(pattern.as_str())).collect();
         fields.push((right.name(), Value::Array(patterns)));
     }
-    fields.push(("observe", token.observe.into()));
-    fields.push(("admin", token.admin.into()));
-    let share = |of: &TokenShare| {
-        let kind = ("kind".into(), of.kind.as_str().into());
+    fields.push(("observe", token.rights().observe.into()));
+    let share = |of: &ShareHeld| {
+        let kind = ("kind".into(), of.kind.name().into());
         Value::Map(vec![kind, ("held".into(), of.held.into()), ("limit".into(), of.limit.into())])
     };
-    fields.push(("shares", Value::Array(token.shares.iter().map(share).collect())));
-    fields.push(("valid", token.valid.into()));
-    if let Some(expires_ms) = token.expires_ms {
-        fields.push(("expiresMs", expires_ms.into()));
+    fields.push(("shares", Value::Array(shares.iter().map(share).collect())));
+    fields.push(("valid", token.is_valid(SystemTime::now()).into()));
+    if let Some(expires) = token.expires() {
+        let since = expires.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        fields.push(("expiresMs", (since.as_millis() as u64).into()));
     }
     fields
 }
@@ -268,7 +217,7 @@ pub async fn explain(
                     format!("no: `**` does not stand for it; name it, as in {}", below(&topic))
                 }
                 None if is_valid => "no".to_owned(),
-                None => format!("no:{}", until(expires_ms(token), is_valid)),
+                None => format!("no:{}", until(token)),
             };
             terminal.line(format_args!("{:<9}{because}", right.name()))?;
         }

@@ -20,9 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sealane::Value;
-use sealane_vault::{
-    Error, GetOptions, SkippedItem, Snapshot, SnapshotSelector, VaultPlace, VaultReader,
-};
+use sealane_vault::{Error, GetOptions, SkippedItem, Snapshot, SnapshotSelector, Vault};
 
 use crate::args::vault::{self as args, VaultVerb};
 use crate::colour::warn;
@@ -84,7 +82,7 @@ fn verb(
 /// The snapshot of a number. For `latest` it is the newest of these that has the paths, and it is
 /// named.
 fn snapshot(
-    vault: &VaultReader,
+    vault: &Vault,
     name: &str,
     whose: &SnapshotSelector,
     paths: &[Vec<u8>],
@@ -110,7 +108,7 @@ fn snapshot(
 }
 
 /// Prints what was found since the warnings that are known.
-fn warn_anew(vault: &VaultPlace, known: &[SkippedItem]) {
+fn warn_anew(vault: &Vault, known: &[SkippedItem]) {
     let mut warnings = vault.warnings();
     warnings.retain(|warning| !known.contains(warning));
     told(&warnings).iter().for_each(|line| warn(one_line(line)));

@@ -60,7 +60,6 @@ mod fragment;
 mod header;
 pub mod limits;
 pub mod machine;
-pub mod notice;
 mod open;
 mod reassembly;
 mod ring;

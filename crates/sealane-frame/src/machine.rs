@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sealane_seal::{Epoch, Epochs, Group, GroupId, SenderContext, SigningKey, Slot, Term};
+use sealane_seal::{Epochs, Group, GroupId, SenderContext, SigningKey, Slot, Term};
 
 use crate::{GroupTag, PeerTag};
 
@@ -50,12 +50,10 @@ pub struct Keys {
     pub orders: u64,
     /// The secrets that are held.
     pub epochs: Epochs,
-    /// The epoch before which nothing may be said any more.
-    pub live_from: Epoch,
     /// All members, this machine too.
     pub members: Arc<[Member]>,
-    /// The keys that sign for this machine in its terms, as far as they are held.
-    pub signing: Vec<SigningKey>,
+    /// The key that signs for this machine.
+    pub signing: SigningKey,
 }
 
 /// The changes that come with an order of the group's authority.
@@ -63,14 +61,12 @@ pub struct Keys {
 pub struct Rekeyed {
     /// The secrets that are held from now on.
     pub epochs: Epochs,
-    /// The epoch before which nothing may be said any more.
-    pub live_from: Epoch,
     /// All members from now on.
     pub members: Arc<[Member]>,
     /// How many orders were obeyed.
     pub orders: u64,
-    /// The keys that sign for this machine in its terms, as far as they are held.
-    pub signing: Vec<SigningKey>,
+    /// The key that signs for this machine.
+    pub signing: SigningKey,
 }
 
 /// A group whose orders a machine keeps, and gives to neighbours that lack them. The machine needs

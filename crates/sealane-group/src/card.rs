@@ -1,6 +1,6 @@
 use zeroize::Zeroizing;
 
-use crate::crypto::{MemberSigner, WrappingKey, WrappingSecret, random, verify_member};
+use crate::crypto::{WrappingKey, WrappingSecret, random, verify_member};
 use crate::limits::{LATTICE_KEY_BYTES, WRAPPING_KEY_BYTES};
 use crate::wire::{GroupFieldReader, begin, is_name, put_name, put_part};
 use crate::{Error, GroupDocument, Identity, PublicKey};
@@ -15,7 +15,6 @@ pub struct IdentityCard {
     public: PublicKey,
     pub(crate) nonce: [u8; 32],
     once: WrappingKey,
-    signing: [u8; 32],
     hash: [u8; 32],
 }
 
@@ -29,12 +28,6 @@ impl PendingCard {
     /// The secret key that the invitation is encrypted to.
     pub(crate) fn wrapping(&self) -> Result<WrappingSecret, Error> {
         WrappingSecret::from_seed(&self.seed)
-    }
-
-    /// The seed of the key that signs for the member once the card has healed it.
-    pub(crate) fn signing_seed(&self) -> Zeroizing<[u8; 32]> {
-        let context = "Sealane 1.0 signing key of a card";
-        Zeroizing::new(blake3::derive_key(context, self.seed.as_slice()))
     }
 }
 
@@ -52,15 +45,13 @@ impl IdentityCard {
         let nonce = reader.array()?;
         let once = reader.bytes(WRAPPING_KEY_BYTES)?;
         let once = WrappingKey::from_bytes(once).ok_or_else(malformed)?;
-        let signing = reader.array()?;
         let name = reader.name()?;
         // Room for an ML-DSA-65 key; nothing asks for one yet.
         if !matches!(reader.part()?.len(), 0 | LATTICE_KEY_BYTES) || reader.left() != 64 {
             return Err(malformed());
         }
         verify_member(public.verifying_key(), LABEL, GroupDocument::Card, bytes)?;
-        let hash = *blake3::hash(bytes).as_bytes();
-        Ok(IdentityCard { name, public, nonce, once, signing, hash })
+        Ok(IdentityCard { name, public, nonce, once, hash: *blake3::hash(bytes).as_bytes() })
     }
 
     /// Makes a card, under another name than the identity's if one is given, and what to keep of
@@ -86,7 +77,6 @@ impl IdentityCard {
         bytes.extend(identity.public().to_bytes());
         bytes.extend(waiting.nonce);
         bytes.extend(waiting.wrapping()?.public().to_bytes());
-        bytes.extend(MemberSigner::from_seed(&waiting.signing_seed())?.verifying_key());
         put_name(&mut bytes, name.unwrap_or(identity.name()));
         put_part(&mut bytes, &[]);
         identity.signer()?.append(LABEL, &mut bytes)?;
@@ -106,11 +96,6 @@ impl IdentityCard {
     /// The key of this one card.
     pub(crate) fn once(&self) -> &WrappingKey {
         &self.once
-    }
-
-    /// The key that verifies for the member once the card has healed it.
-    pub(crate) fn signing(&self) -> [u8; 32] {
-        self.signing
     }
 
     pub(crate) fn hash(&self) -> [u8; 32] {

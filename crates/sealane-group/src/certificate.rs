@@ -103,7 +103,6 @@ impl MemberCertificate {
             since: self.since,
             removed: None,
             name: self.name.clone(),
-            fresh: Vec::new(),
         }
     }
 }

@@ -8,13 +8,7 @@ pub(crate) use boxed::{NONCE_BYTES, TAG_BYTES, open_box, seal_box};
 pub(crate) use hybrid::{WrappingKey, WrappingSecret, wrap};
 pub(crate) use signature::{AuthoritySigner, AuthorityVerifier, MemberSigner, verify_member};
 
-use zeroize::Zeroizing;
-
 use crate::Error;
-
-/// A key that a member and its authority have agreed on. It lies in a box, so that a state that is
-/// moved leaves no copies of it behind.
-pub(crate) type PairwiseKey = Box<Zeroizing<[u8; 32]>>;
 
 /// Fresh bytes from the system's source of randomness.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {

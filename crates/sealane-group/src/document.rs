@@ -30,12 +30,10 @@ pub enum GroupDocument {
     CountersFile,
     /// How far control streams were read, in the key folder.
     ControlFile,
+    /// The sessions that were accepted of live senders, in the key folder.
+    SessionsFile,
     /// The members that are about to be removed, in the key folder.
     LeavingFile,
-    /// The members whose fingerprints people have compared, in the key folder.
-    ComparedFile,
-    /// How far the consumers of a forward-secret group have come, in the key folder.
-    ErasureFile,
 }
 
 impl GroupDocument {
@@ -43,12 +41,6 @@ impl GroupDocument {
     pub(crate) fn version(self) -> u8 {
         match self {
             GroupDocument::Letter | GroupDocument::IdentityFile | GroupDocument::CardsFile => 1,
-            GroupDocument::Card
-            | GroupDocument::Invitation
-            | GroupDocument::Order
-            | GroupDocument::Renewal
-            | GroupDocument::Backup
-            | GroupDocument::GroupFile => 3,
             _ => 2,
         }
     }
@@ -69,9 +61,8 @@ impl GroupDocument {
             GroupDocument::GroupFile => b"SLGR",
             GroupDocument::CountersFile => b"SLCN",
             GroupDocument::ControlFile => b"SLHB",
+            GroupDocument::SessionsFile => b"SLSS",
             GroupDocument::LeavingFile => b"SLLV",
-            GroupDocument::ComparedFile => b"SLCM",
-            GroupDocument::ErasureFile => b"SLER",
         }
     }
 }
@@ -92,9 +83,8 @@ impl fmt::Display for GroupDocument {
             GroupDocument::GroupFile => "group file",
             GroupDocument::CountersFile => "counters file",
             GroupDocument::ControlFile => "file of control streams",
+            GroupDocument::SessionsFile => "file of live sessions",
             GroupDocument::LeavingFile => "file of announced removals",
-            GroupDocument::ComparedFile => "file of compared members",
-            GroupDocument::ErasureFile => "file of consumers",
         })
     }
 }

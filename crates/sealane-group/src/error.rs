@@ -39,12 +39,9 @@ sealane_message::errors! {
             cause: io::Error,
         },
         /// Others than the owner may read or write a file that holds secrets.
-        #[error(
-            "{path} can be read or written by others than its owner: chmod go-rwx {path}",
-            path = .0.display()
-        )]
+        #[error("{} can be read or written by others than its owner", .0.display())]
         #[code("SL-GROUP-04", "ExposedFile")]
-        #[cause("others than the owner may read or write a secret file, or the key folder")]
+        #[cause("others than the owner may read or write a secret file")]
         #[hint("Run `chmod -R go-rwx` on the key folder; if others had access, make new keys.")]
         Exposed(PathBuf),
         /// A file's checksum or form is wrong.
@@ -144,15 +141,14 @@ sealane_message::errors! {
         #[error("the group has no member `{0}`")]
         #[code("SL-GROUP-17", "UnknownMember", exit = Usage)]
         #[cause("the group has no such member")]
-        #[hint("`sealane group show GROUP` lists names and slots; a slot is named by `--slot`.")]
+        #[hint("`sealane group show GROUP` lists names, slots and fingerprints.")]
         UnknownMember(String),
         /// A name that cannot be one.
         #[error("`{0}` cannot be a name")]
         #[code("SL-GROUP-18", "InvalidName", exit = Usage)]
         #[cause("a text cannot be a name")]
         #[hint("Names have 1 to 64 bytes; those of groups a-z, 0-9, `-`, `_` and `.`, first a \
-                letter. A member's is no number, no `slot N` and not `authority`: `sealane key \
-                card --name NAME`.")]
+                letter.")]
         Name(String),
         /// All slots of the group were given.
         #[error("all slots of the group were given: make a new group")]
@@ -203,13 +199,9 @@ sealane_message::errors! {
         /// The authority is not the one that was expected.
         #[error("the authority's fingerprint is {0}, which is not the expected one")]
         #[code("SL-GROUP-26", "OtherAuthority")]
-        #[cause("the authority, or the holder of a card, is not the expected one")]
-        #[hint("Compare fingerprints over another way; neither join nor invite if they differ.")]
+        #[cause("the authority is not the expected one")]
+        #[hint("Compare fingerprints over another way; do not join if they differ.")]
         OtherAuthority(String),
-        /// The card is of another identity than the one that was expected.
-        #[error("the card's fingerprint is {0}, which is not the expected one")]
-        #[same_as(OtherAuthority)]
-        OtherCard(String),
         /// A text that is no public key.
         #[error("the text is no public key of Sealane")]
         #[code("SL-GROUP-27", "KeyText", exit = Usage)]
@@ -242,24 +234,6 @@ sealane_message::errors! {
             /// How many it had shown.
             seen: u64,
         },
-        /// Two orders of one number were signed with the authority's key.
-        #[error("order {order} does not follow from the orders that were obeyed here")]
-        #[code("SL-GROUP-40", "OrdersForked")]
-        #[cause("the authority's key has signed two logs of orders that contradict each other")]
-        #[hint("Two copies of the authority's key folder give orders, or it was put back to an \
-                earlier state. Have it begin anew: `sealane group renew GROUP -s HUB`, with \
-                `--from FILE` for the removals that `sealane group orders GROUP` writes here.")]
-        Forked {
-            /// The first order that does not follow.
-            order: u64,
-        },
-        /// A renewal in which a member lives that was removed.
-        #[error("the renewal gives back slot {slot}, which was removed or given to another")]
-        #[same_as(Forked)]
-        Revived {
-            /// The slot.
-            slot: u16,
-        },
         /// No heartbeat of the authority has come for longer than the charter allows.
         #[error("no heartbeat of the authority for {age_s} s; the charter allows {allowed_s} s")]
         #[code("SL-GROUP-32", "Stale")]
@@ -272,10 +246,10 @@ sealane_message::errors! {
             /// How old it may be.
             allowed_s: u64,
         },
-        /// A name that a member has or had, or one that people would take for it.
-        #[error("`{name}` looks like `{taken}`, the name of a member or of one that was removed")]
+        /// A name that a member has, or one that people would take for it.
+        #[error("`{name}` looks like `{taken}`, the name of a member")]
         #[code("SL-GROUP-33", "NameTaken")]
-        #[cause("a member has or had that name, or one that looks the same")]
+        #[cause("a member has that name, or one that looks the same")]
         #[hint("Have the card made under another name: `sealane key card --name NAME`.")]
         NameTaken {
             /// The name on the card.

@@ -1,26 +1,25 @@
 //! The key folder: an identity, the cards that it handed out, and its groups.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sealane_seal::{Epoch, History};
+use sealane_seal::{Epoch, History, SessionState};
 use zeroize::Zeroizing;
 
 mod backup;
 mod files;
-mod orders;
 mod passphrase;
-mod protect;
-mod removals;
 
 use crate::card::PendingCard;
 use crate::limits::MAX_CARDS_WAITING;
+use crate::removal::RemovalNotice;
 use crate::sender::SenderCounters;
 use crate::state::GroupState;
 use crate::wire::{GroupFieldReader, put_name};
-use crate::{Error, Fingerprint, GroupDocument, GroupMember, Identity, IdentityCard, NewGroup};
+use crate::{Error, GroupDocument, GroupMember, GroupNotice, Identity, IdentityCard, NewGroup};
 use files::{FileWriteMode, FolderKey};
 
 /// The part that the folder's handles share.
@@ -59,7 +58,6 @@ impl KeyFolder {
     ) -> Result<KeyFolder, Error> {
         let root = root.to_owned();
         make_folder(&root.join("groups"))?;
-        check_private(&root)?;
         let path = root.join("identity");
         let payload = identity_payload(&identity);
         let (bytes, key) = passphrase::seal(GroupDocument::IdentityFile, passphrase, &payload)?;
@@ -86,12 +84,14 @@ impl KeyFolder {
         };
         let opened = passphrase::open(GroupDocument::IdentityFile, &bytes, passphrase);
         let (payload, key) = opened.map_err(damaged)?;
-        let identity = Arc::new(read_identity(&payload).map_err(damaged)?);
-        let keys = IdentityKeys { root: root.to_owned(), identity, key };
-        if protect::pending(root).exists() {
-            protect::go_on(&keys, &payload)?;
-        }
-        Ok(KeyFolder { keys: Arc::new(keys) })
+        let identity = read_identity(&payload).map_err(damaged)?;
+        Ok(KeyFolder {
+            keys: Arc::new(IdentityKeys {
+                root: root.to_owned(),
+                identity: Arc::new(identity),
+                key,
+            }),
+        })
     }
 
     /// Whether [`KeyFolder::open`] needs a passphrase.
@@ -103,16 +103,16 @@ impl KeyFolder {
         passphrase::is_protected(GroupDocument::IdentityFile, &identity_file(root)?)
     }
 
-    /// Protects the folder by another passphrase than before, and writes one file. If the folder
-    /// had no passphrase, all its secrets are encrypted; it is to be opened anew then. The keys in
-    /// it stay what they are.
+    /// Protects the folder by another passphrase than before. The keys in it stay what they are,
+    /// and one file is written.
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] or [`Error::OlderVersion`] for a group that cannot be read: leave it
-    /// first; [`Error::Io`].
+    /// [`Error::Refused`] if it has none; [`Error::Io`].
     pub fn change_passphrase(&self, passphrase: &[u8]) -> Result<(), Error> {
-        let Some(key) = &self.keys.key else { return protect::protect(&self.keys, passphrase) };
+        let key = self.keys.key.as_ref().ok_or(Error::Refused(
+            "the keys have no passphrase: make a backup, and restore it into a folder with one",
+        ))?;
         let _lock = self.keys.lock()?;
         let payload = identity_payload(&self.keys.identity);
         let bytes = passphrase::seal_with(GroupDocument::IdentityFile, passphrase, key, &payload)?;
@@ -169,16 +169,6 @@ impl KeyFolder {
         GroupMember::found(&self.keys, name, options)
     }
 
-    /// The fingerprint of the authority that has made an invitation, for people to compare before
-    /// they join. The card still waits.
-    ///
-    /// # Errors
-    ///
-    /// As [`KeyFolder::join`].
-    pub fn inviter(&self, invitation: &[u8]) -> Result<Fingerprint, Error> {
-        GroupMember::inviter(&self.keys, invitation)
-    }
-
     /// Joins the group of an invitation. If `authority` is given, it must be that one's; `name` is
     /// what the group is called here, if not as its authority calls it.
     ///
@@ -190,7 +180,7 @@ impl KeyFolder {
     pub fn join(
         &self,
         invitation: &[u8],
-        authority: Option<Fingerprint>,
+        authority: Option<crate::Fingerprint>,
         name: Option<&str>,
     ) -> Result<GroupMember, Error> {
         GroupMember::join(&self.keys, invitation, authority, name)
@@ -239,24 +229,8 @@ impl std::fmt::Debug for KeyFolder {
 }
 
 fn identity_file(root: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
-    let read = match files::read_private(&protect::pending(root))? {
-        None => files::read_private(&root.join("identity"))?,
-        pending => pending,
-    };
-    let (bytes, _) = read.ok_or_else(|| Error::NoIdentity(root.to_owned()))?;
-    check_private(root)?;
-    Ok(bytes)
-}
-
-/// Refuses a folder that others may look into. Files that are private do not help where others may
-/// put files of their own beside them.
-fn check_private(root: &Path) -> Result<(), Error> {
-    match fs::metadata(root) {
-        Ok(about) if about.is_dir() && about.permissions().mode() & 0o077 != 0 => {
-            Err(Error::Exposed(root.to_owned()))
-        }
-        _ => Ok(()),
-    }
+    let read = files::read_private(&root.join("identity"))?;
+    read.map(|(bytes, _)| bytes).ok_or_else(|| Error::NoIdentity(root.to_owned()))
 }
 
 fn identity_payload(identity: &Identity) -> Zeroizing<Vec<u8>> {
@@ -360,11 +334,6 @@ impl IdentityKeys {
         if folder.join("group").exists() {
             return Err(Error::GroupExists(name.to_owned()));
         }
-        // The folder may have got a passphrase since it was opened.
-        let identity = identity_file(&self.root)?;
-        if self.key.is_none() && passphrase::is_protected(GroupDocument::IdentityFile, &identity)? {
-            return Err(Error::PassphraseMissing);
-        }
         make_folder(&folder.join("orders"))?;
         files::sync_folder(&folder)
     }
@@ -392,6 +361,38 @@ impl IdentityKeys {
         let words = [counters.epoch.0, counters.bound, counters.start];
         payload.extend(words.into_iter().flat_map(u64::to_be_bytes));
         self.write_plain(name, "counters", GroupDocument::CountersFile, &payload)
+    }
+
+    /// The sessions of live senders; none where they were lost. In a folder that was copied or
+    /// restored each of them is closed: what it has accepted since is not known.
+    pub(crate) fn sessions(
+        &self,
+        _: &KeyFolderLock,
+        name: &str,
+    ) -> Result<Option<Vec<SessionState>>, Error> {
+        let path = self.group_folder(name)?.join("sessions");
+        let kept = match files::read(&path, GroupDocument::SessionsFile, None) {
+            Ok(Some(kept)) => kept,
+            Ok(None) => return Ok(Some(Vec::new())),
+            Err(Error::Io { path, cause }) => return Err(Error::Io { path, cause }),
+            Err(_) => return Ok(None),
+        };
+        let (states, rest) = kept.payload.as_chunks::<{ SessionState::BYTES }>();
+        let states: Result<Vec<SessionState>, _> =
+            states.iter().map(|state| SessionState::from_bytes(state)).collect();
+        let states = states.ok().filter(|_| rest.is_empty());
+        let close = |state: SessionState| if kept.is_here { state } else { state.closed() };
+        Ok(states.map(|states| states.into_iter().map(close).collect()))
+    }
+
+    pub(crate) fn save_sessions(
+        &self,
+        _: &KeyFolderLock,
+        name: &str,
+        sessions: &[SessionState],
+    ) -> Result<(), Error> {
+        let payload: Vec<u8> = sessions.iter().flat_map(SessionState::to_bytes).collect();
+        self.write_plain(name, "sessions", GroupDocument::SessionsFile, &payload)
     }
 
     /// A file of a group that holds no secrets; empty where it is missing or cannot be read, since
@@ -459,6 +460,79 @@ impl IdentityKeys {
             &payload,
             FileWriteMode::Replace,
         )
+    }
+
+    /// Keeps a notice that the authority gives, before it is published.
+    pub(crate) fn save_notice(
+        &self,
+        _: &KeyFolderLock,
+        name: &str,
+        number: u64,
+        notice: &GroupNotice,
+    ) -> Result<(), Error> {
+        let path = self.notice_path(name, number)?;
+        files::write_raw(&path, notice.as_bytes(), FileWriteMode::Replace)
+    }
+
+    /// The notices of those numbers that are kept here, in their order.
+    pub(crate) fn notices(&self, name: &str, which: Range<u64>) -> Result<Vec<GroupNotice>, Error> {
+        let folder = self.group_folder(name)?.join("orders");
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
+            let entry = entry.map_err(Error::io(&folder))?;
+            let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+            numbers.extend(number.filter(|number| which.contains(number)));
+        }
+        numbers.sort_unstable();
+        let missing = |number| Error::Damaged(folder.join(format!("{number:08}")));
+        let read = |number| self.notice(name, number)?.ok_or_else(|| missing(number));
+        numbers.into_iter().map(read).collect()
+    }
+
+    /// The notice that was given under a number, if it is kept here.
+    pub(crate) fn notice(&self, name: &str, number: u64) -> Result<Option<GroupNotice>, Error> {
+        let path = self.notice_path(name, number)?;
+        let Some((bytes, _)) = files::read_private(&path)? else { return Ok(None) };
+        GroupNotice::from_bytes(&bytes).map(Some).map_err(|_| Error::Damaged(path))
+    }
+
+    /// Keeps what goes ahead of an order, under its number and the slot that is removed.
+    pub(crate) fn save_removal(
+        &self,
+        _: &KeyFolderLock,
+        name: &str,
+        removal: RemovalNotice,
+        notice: &GroupNotice,
+    ) -> Result<(), Error> {
+        let file = format!("{:08}.{}", removal.order, removal.slot.number());
+        let path = self.group_folder(name)?.join("orders").join(file);
+        files::write_raw(&path, notice.as_bytes(), FileWriteMode::Replace)
+    }
+
+    /// The notices of removal that go ahead of the orders of those numbers. What cannot be read is
+    /// left out: the orders themselves say as much.
+    pub(crate) fn removals(
+        &self,
+        name: &str,
+        which: Range<u64>,
+    ) -> Result<Vec<GroupNotice>, Error> {
+        let folder = self.group_folder(name)?.join("orders");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(Error::io(&folder))? {
+            let entry = entry.map_err(Error::io(&folder))?;
+            let is_one = entry.file_name().to_str().is_some_and(|name| name.contains('.'));
+            let read = if is_one { files::read_private(&entry.path())? } else { None };
+            let notice = read.and_then(|(bytes, _)| GroupNotice::from_bytes(&bytes).ok());
+            let removal = notice.as_ref().and_then(GroupNotice::removes);
+            found.extend(removal.map(|one| (one.order, one.slot)).zip(notice));
+        }
+        found.retain(|((order, _), _)| which.contains(order));
+        found.sort_unstable_by_key(|(which, _)| *which);
+        Ok(found.into_iter().map(|(_, notice)| notice).collect())
+    }
+
+    fn notice_path(&self, name: &str, number: u64) -> Result<PathBuf, Error> {
+        Ok(self.group_folder(name)?.join("orders").join(format!("{number:08}")))
     }
 
     /// The groups whose secrets a backup may hold: those that keep their history.

@@ -1,11 +1,10 @@
-use sealane_frame::notice::OrderChainHead;
-use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
+use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, Slot};
 use zeroize::Zeroizing;
 
 use crate::card::PendingCard;
 use crate::certificate::MemberCertificate;
 use crate::charter::GroupCharter;
-use crate::crypto::{AuthoritySigner, PairwiseKey, wrap};
+use crate::crypto::{AuthoritySigner, wrap};
 use crate::limits::AUTHORITY_SIGNATURE_BYTES;
 use crate::marks::RemovalMarks;
 use crate::now_ms;
@@ -57,7 +56,7 @@ pub(crate) fn make(
     card: &IdentityCard,
     certificate: &MemberCertificate,
     past: PastSecrets,
-) -> Result<(Vec<u8>, PairwiseKey), Error> {
+) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
     let mut inner = Zeroizing::new(Vec::with_capacity(state.capacity() + (1 << 14)));
     inner.extend_from_slice(&card.hash());
     put_part(&mut inner, &state.charter.to_bytes());
@@ -65,17 +64,15 @@ pub(crate) fn make(
     inner.extend_from_slice(state.routing.as_slice());
     inner.extend(state.live_from.0.to_be_bytes());
     inner.extend(state.orders.to_be_bytes());
-    inner.extend(state.head.0);
     inner.extend(now_ms().to_be_bytes());
     inner.extend(state.beater.unwrap_or_default());
     state.marks.put(&mut inner);
     state.roster.put(&mut inner);
     let newest = state.epochs.newest();
-    let is_kept = state.charter.history == History::Kept;
     let handed: Vec<(Epoch, &EpochSecret)> = state
         .epochs
         .held()
-        .filter(|(epoch, _)| *epoch == newest || (is_kept && past == PastSecrets::All))
+        .filter(|(epoch, _)| *epoch == newest || past == PastSecrets::All)
         .collect();
     put_epochs(&mut inner, &handed);
     signer.append(LABEL, &mut inner)?;
@@ -113,8 +110,7 @@ pub(crate) fn open(
     let certificate = MemberCertificate::from_bytes(&charter, reader.part()?)?;
     let routing = Zeroizing::new(reader.array()?);
     let live_from = Epoch(reader.u64()?);
-    let (orders, head) = (reader.u64()?, OrderChainHead(reader.array()?));
-    let time_ms = reader.u64()?;
+    let (orders, time_ms) = (reader.u64()?, reader.u64()?);
     let beater: [u8; 32] = reader.array()?;
     let marks = RemovalMarks::read(&mut reader)?;
     let roster = GroupRoster::read(&mut reader)?;
@@ -135,9 +131,7 @@ pub(crate) fn open(
         slot: envelope.slot,
         is_removed: false,
         is_copied: false,
-        is_forked: false,
         wrap_key: opened.exported,
-        signing: None,
         live_from,
         roster,
         awaited: epochs.newest(),
@@ -145,9 +139,6 @@ pub(crate) fn open(
         wraps: Vec::new(),
         certificates: Vec::new(),
         orders,
-        head,
-        began: head,
-        floor: orders,
         known: orders,
         claimed: 0,
         marks,
@@ -155,8 +146,6 @@ pub(crate) fn open(
         beater: (beater != [0; 32]).then_some(beater),
         beat: NewestHeartbeat { time_ms, came_ms: now_ms() },
         spent: Vec::new(),
-        given: 0,
-        elsewhere: Epoch(0),
     })
 }
 

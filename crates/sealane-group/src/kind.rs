@@ -6,8 +6,8 @@ use sealane_seal::{Binding, Epoch, Epochs, Group, History, Slot, Term};
 #[cfg(feature = "test-kind")]
 use crate::AgreedMember;
 use crate::{
-    AnnouncedRemoval, ConsumerId, ControlCursor, EpochSource, Error, GroupChange, GroupMember,
-    GroupNotice, GroupSender, RemovalMark,
+    AnnouncedRemoval, ControlCursor, EpochSource, Error, GroupChange, GroupMember, GroupNotice,
+    GroupSender, RemovalMark,
 };
 
 /// This process in a group, whatever decides who is in it.
@@ -107,15 +107,6 @@ impl GroupMembership {
         each!(self, kind => kind.sender())
     }
 
-    /// See [`GroupMember::urgent_sender`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn urgent_sender(&self) -> Result<GroupSender, Error> {
-        provisioned!(self, member => member.urgent_sender(); self.sender())
-    }
-
     /// Whether it may seal.
     ///
     /// # Errors
@@ -161,11 +152,6 @@ impl GroupMembership {
         provisioned!(self, member => member.check_heartbeat(now_ms); Ok(()))
     }
 
-    /// See [`GroupMember::is_compared`].
-    pub fn is_compared(&self, slot: Slot) -> bool {
-        provisioned!(self, member => member.is_compared(slot); false)
-    }
-
     /// See [`GroupMember::is_strict`].
     pub fn is_strict(&self) -> bool {
         provisioned!(self, member => member.is_strict(); false)
@@ -198,29 +184,6 @@ impl GroupMembership {
     /// As there.
     pub fn mark_here(&mut self, marks: &[RemovalMark]) -> Result<(), Error> {
         provisioned!(self, member => member.mark_here(marks); Ok(()))
-    }
-
-    /// See [`GroupMember::orders_floor`].
-    pub fn orders_floor(&self) -> u64 {
-        provisioned!(self, member => member.orders_floor(); 0)
-    }
-
-    /// See [`GroupMember::consumer_at`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn consumer_at(&mut self, consumer: ConsumerId, epoch: Option<Epoch>) -> Result<(), Error> {
-        provisioned!(self, member => member.consumer_at(consumer, epoch); Ok(()))
-    }
-
-    /// See [`GroupMember::forget_aged`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn forget_aged(&mut self) -> Result<(), Error> {
-        provisioned!(self, member => member.forget_aged(); Ok(()))
     }
 
     /// See [`GroupMember::shown_by`].

@@ -3,19 +3,14 @@
 sealane_message::limits! {
     /// Members of one group, removed ones included: the slots that its key ids can name.
     MAX_ROSTER_MEMBERS: usize = 1 << 10, "members";
-    /// Slots of a group that were given, from which on each invitation says how many are left.
-    WARN_SLOTS_GIVEN: usize = 900, "slots";
     /// The name of an identity, a member or a group. A longer one is refused.
     MAX_NAME_BYTES: usize = 64, "bytes";
     /// Secrets that one order carries. An order for more members is split.
     MAX_ORDER_WRAPS: usize = 256, "members";
-    /// Streams that one order marks. For more of them there are several orders.
+    /// Streams that one order marks. The first of them are taken.
     MAX_ORDER_MARKS: usize = 1 << 10, "streams";
-    /// Marks of streams that a member holds. Those of rotations leave first, then those of the
-    /// oldest removals.
+    /// Marks of removals that a member holds. Those of the oldest removal leave first.
     MAX_MARKS_HELD: usize = 1 << 14, "marks";
-    /// Fresh signing keys that a member gets in one slot. After that it is invited again.
-    MAX_FRESH_KEYS: usize = 32, "keys";
     /// Members that one order to heal takes fresh cards of.
     MAX_HEAL_CARDS: usize = 256, "members";
     /// Orders that came before others that they follow, and that are held until those come.
@@ -37,22 +32,8 @@ sealane_message::limits! {
     MAX_FOLDER_KDF_PASSES: u32 = 16, "passes";
     /// Lanes of that memory. A file that asks for more is refused.
     MAX_FOLDER_KDF_LANES: u32 = 16, "lanes";
-    /// How long after its end the secret of an epoch of a forward-secret group is erased at the
-    /// latest, unless the folder says otherwise.
-    FORGET_AFTER_MS: u64 = 30 * 24 * 3_600_000, "milliseconds";
-    /// Consumers that read with one key folder. A further one is refused.
-    MAX_CONSUMERS_REGISTERED: usize = 1 << 10, "consumers";
-    /// How much time passes before a folder writes down again how old its ended epochs are.
-    MIN_LEDGER_STEP_MS: u64 = 3_600_000, "milliseconds";
     /// Certificates that came before the admission of their members. The oldest leaves.
     MAX_CERTIFICATES_WAITING: usize = 16, "certificates";
-    /// How far ahead of the clock here a heartbeat may be made. One farther ahead counts only among
-    /// others that are.
-    MAX_HEARTBEAT_AHEAD_MS: u64 = 300_000, "milliseconds";
-    /// How long a live reader waits for an answer to its first question, before it asks another.
-    MIN_QUESTION_INTERVAL_MS: u64 = 2000, "milliseconds";
-    /// How long it waits at most. It waits twice as long for each, until a session begins.
-    MAX_QUESTION_INTERVAL_MS: u64 = 60_000, "milliseconds";
 }
 
 /// Bytes of an ML-DSA-65 public key (FIPS 204).

@@ -1,28 +1,30 @@
-use std::time::{Duration, Instant};
+mod store;
+
+use std::sync::Arc;
 
 use sealane_frame::{
     FrameAnnouncement, Header, LinkContext, ReceivedFrame, StoredFrame, open_announcement,
     open_compact, open_frame, open_stored,
 };
-use sealane_seal::{AnnouncedQuestions, Binding, OpenedMessage, Opener, ReaderQuestion, Slot};
+use sealane_seal::{Binding, Epoch, OpenedMessage, Opener, Slot};
 
-use crate::crypto::random;
-use crate::limits::{MAX_QUESTION_INTERVAL_MS, MIN_QUESTION_INTERVAL_MS};
 use crate::removal::AnnouncedRemovals;
 use crate::{EpochSource, Error, GroupMember};
+use store::SessionStore;
 
 /// A reader of what comes over links. What it has accepted is never accepted again, whatever is
-/// recorded and played, and whenever it is stopped: it takes nothing of a sender before the sender
-/// has answered a question that the reader drew after its own start. So it stores nothing.
+/// recorded and played, and whenever it is stopped: it stores a sender's session before the session
+/// moves. Of a sender that keeps its rate it does so ahead, on a thread of its own, so that no
+/// message waits for the disk.
 ///
-/// [`LiveReader::questions`] are for the announcements of the sender beside it.
+/// One process of a folder has one at a time.
 pub struct LiveReader {
+    store: SessionStore,
     opener: Opener,
+    /// Nothing of an earlier epoch is taken: what was accepted in it is not known any more.
+    floor: Epoch,
     /// Of them nothing new is taken.
     leavers: AnnouncedRemovals,
-    /// When another question may be asked, and how long after it the next one.
-    may_ask: Instant,
-    wait: Duration,
 }
 
 /// A frame that was opened and accepted.
@@ -48,26 +50,27 @@ pub struct LiveSender {
 }
 
 impl GroupMember {
-    /// A reader of what comes over links, which has asked its first question.
+    /// A reader of what comes over links, which goes on where the last one of this folder was.
+    ///
+    /// Sessions in a folder that was copied or restored may be old: each waits for a later start of
+    /// its sender. Where they cannot be read, nothing is taken live before the next epoch.
     ///
     /// # Errors
     ///
-    /// Those of [`EpochSource::opener`], and [`Error::Cipher`] without randomness.
+    /// [`Error::Io`], and those of [`EpochSource::opener`].
     pub fn live_reader(&self) -> Result<LiveReader, Error> {
         let mut opener = self.opener()?;
-        opener.set_live_floor(self.live_from());
-        opener.require_answers();
-        let (may_ask, wait) = (Instant::now(), first_wait());
-        let mut reader = LiveReader { opener, leavers: AnnouncedRemovals::of(self), may_ask, wait };
-        reader.ask()?;
-        Ok(reader)
+        let mut floor = self.live_from();
+        let kept = self.keys.sessions(&self.keys.lock()?, self.name())?;
+        if kept.is_none() {
+            floor = Epoch(self.epochs().newest().0.saturating_add(1));
+        }
+        let kept = kept.unwrap_or_default();
+        opener.set_live_floor(floor);
+        kept.iter().for_each(|state| opener.restore(state));
+        let store = SessionStore::new(Arc::clone(&self.keys), self.name(), kept);
+        Ok(LiveReader { store, opener, floor, leavers: AnnouncedRemovals::of(self) })
     }
-}
-
-/// How long an answer to the first question is waited for. Each later one is waited for longer: on
-/// a slow mesh answers take minutes, and only the newest questions count.
-fn first_wait() -> Duration {
-    Duration::from_millis(MIN_QUESTION_INTERVAL_MS)
 }
 
 impl LiveReader {
@@ -78,7 +81,7 @@ impl LiveReader {
     /// As [`EpochSource::refresh`].
     pub fn follow(&mut self, source: &impl EpochSource) -> Result<(), Error> {
         source.refresh(&mut self.opener)?;
-        self.opener.set_live_floor(source.live_from());
+        self.opener.set_live_floor(self.floor.max(source.live_from()));
         self.leavers = AnnouncedRemovals::of(source);
         Ok(())
     }
@@ -88,47 +91,22 @@ impl LiveReader {
         self.opener.allow_trials();
     }
 
-    /// The questions for the next announcement of the sender beside this reader: its own one, and
-    /// those of others that wait for an answer. It asks another one if a sender is there that has
-    /// answered none, since an answer may have been lost.
+    /// Takes a sender's announcement.
     ///
     /// # Errors
     ///
-    /// [`Error::Cipher`] without randomness.
-    pub fn questions(&mut self) -> Result<AnnouncedQuestions, Error> {
-        if self.opener.lacks_answers() && Instant::now() >= self.may_ask {
-            self.ask()?;
-        }
-        Ok(self.opener.questions())
-    }
-
-    /// Has the last question of each member answered again: the sender beside this reader has
-    /// drawn another context ([`GroupSender::context`](crate::GroupSender::context)).
-    pub fn answer_again(&mut self) {
-        self.opener.answer_again();
-    }
-
-    fn ask(&mut self) -> Result<(), Error> {
-        self.opener.ask(ReaderQuestion(random()?));
-        self.may_ask = Instant::now() + self.wait;
-        self.wait = (2 * self.wait).min(Duration::from_millis(MAX_QUESTION_INTERVAL_MS));
-        Ok(())
-    }
-
-    /// Takes a sender's announcement. Its question is answered by the next
-    /// [`LiveReader::questions`], also if it answers none itself and is refused.
-    ///
-    /// # Errors
-    ///
-    /// As [`open_announcement`]: then nothing has moved.
-    pub fn announced(&mut self, frame: &mut [u8]) -> Result<LiveSender, Error> {
-        let announced = open_announcement(&mut self.opener, frame)?;
+    /// As [`open_announcement`], and [`Error::Io`]: then nothing has moved.
+    pub fn announced(&mut self, frame: &mut [u8], now_ms: u64) -> Result<LiveSender, Error> {
+        self.stored_ahead();
+        let mut announced = open_announcement(&mut self.opener, frame)?;
         self.leavers.check(announced.opened())?;
+        if let Some(state) = announced.to_store(now_ms) {
+            self.store.save(state)?;
+        }
         let orders = announced.announcement().orders;
         let opened = announced.accept();
         let [low, ..] = orders.to_le_bytes();
         let announced = FrameAnnouncement { context: opened.context(), orders: low };
-        self.wait = first_wait();
         Ok(LiveSender { slot: opened.slot(), announced, orders })
     }
 
@@ -136,15 +114,19 @@ impl LiveReader {
     ///
     /// # Errors
     ///
-    /// As [`open_frame`]: then nothing has moved.
+    /// As [`open_frame`], and [`Error::Io`]: then nothing has moved.
     pub fn open<'f>(
         &mut self,
         binding: &Binding,
         frame: &'f mut [u8],
+        now_ms: u64,
     ) -> Result<LiveMessage<'f>, Error> {
+        self.stored_ahead();
         let received = open_frame(&mut self.opener, binding, frame)?;
         self.leavers.check(received.pending.opened())?;
-        Ok(accept(received))
+        let message = accept(&mut self.store, received, now_ms)?;
+        self.store_ahead(message.opened.slot(), now_ms);
+        Ok(message)
     }
 
     /// Opens a frame of the full form that comes out of a stream. Its sender has not announced
@@ -168,22 +150,58 @@ impl LiveReader {
     ///
     /// # Errors
     ///
-    /// As [`open_compact`]: then nothing has moved.
+    /// As [`open_compact`], and [`Error::Io`]: then nothing has moved.
     pub fn open_compact<'f>(
         &mut self,
         binding: &Binding,
         frame: &'f mut [u8],
         link: &LinkContext<'_>,
+        now_ms: u64,
     ) -> Result<LiveMessage<'f>, Error> {
+        self.stored_ahead();
         let received = open_compact(&mut self.opener, binding, frame, link)?;
         self.leavers.check(received.pending.opened())?;
-        Ok(accept(received))
+        let message = accept(&mut self.store, received, now_ms)?;
+        self.store_ahead(message.opened.slot(), now_ms);
+        Ok(message)
+    }
+
+    /// Goes on under a ceiling that was stored meanwhile.
+    #[inline]
+    fn stored_ahead(&mut self) {
+        if let Some(state) = self.store.stored_ahead() {
+            self.opener.stored_ahead(&state);
+        }
+    }
+
+    /// Begins to store the next ceiling of a sender, if that is worth it and nothing else is being
+    /// stored.
+    #[inline]
+    fn store_ahead(&mut self, slot: Slot, now_ms: u64) {
+        if !self.store.is_busy()
+            && let Some(state) = self.opener.to_store_ahead(slot, now_ms)
+        {
+            self.store.save_ahead(state);
+        }
     }
 }
 
-fn accept<'f>(received: ReceivedFrame<'_, 'f>) -> LiveMessage<'f> {
+fn accept<'f>(
+    store: &mut SessionStore,
+    mut received: ReceivedFrame<'_, 'f>,
+    now_ms: u64,
+) -> Result<LiveMessage<'f>, Error> {
+    if received.pending.waits_for_store(now_ms) {
+        // The state that is being stored already may be enough.
+        if let Some(state) = store.wait() {
+            received.pending.stored_ahead(&state);
+        }
+        if let Some(state) = received.pending.to_store(now_ms) {
+            store.save(state)?;
+        }
+    }
     let (header, body) = (received.header, received.body);
-    LiveMessage { header, body, opened: received.accept() }
+    Ok(LiveMessage { header, body, opened: received.accept() })
 }
 
 impl std::fmt::Debug for LiveReader {

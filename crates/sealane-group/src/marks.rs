@@ -1,12 +1,10 @@
 //! Where a removal begins to hold in each stream.
 
-use std::collections::HashSet;
-
 use sealane_seal::{Binding, Epoch};
 
 use crate::limits::MAX_MARKS_HELD;
 use crate::wire::GroupFieldReader;
-use crate::{Error, GroupDocument, GroupRoster};
+use crate::{Error, GroupDocument};
 
 /// How far a stream had come when somebody was removed: at or behind it, nothing of the epochs
 /// before the removal is read any more.
@@ -48,51 +46,26 @@ struct HeldRemovalMark {
 pub(crate) struct RemovalMarks(Vec<HeldRemovalMark>);
 
 impl RemovalMarks {
-    /// Takes marks of the fresh secret that began `epoch`, in place of others of the same streams.
-    /// Beyond the bound those leave first that ended nobody's keys, of these the oldest. Gives how
-    /// many others have left.
-    pub(crate) fn add(
-        &mut self,
-        epoch: Epoch,
-        marks: &[RemovalMark],
-        roster: &GroupRoster,
-    ) -> usize {
+    /// Takes marks of the removal that began `epoch`, in place of others of the same streams.
+    /// Beyond the bound those of the oldest epochs leave.
+    pub(crate) fn add(&mut self, epoch: Epoch, marks: &[RemovalMark]) {
         let is_new =
             |kept: &HeldRemovalMark| marks.iter().any(|mark| mark.stream == kept.mark.stream);
         self.0.retain(|kept| kept.epoch != epoch || !is_new(kept));
         self.0.extend(marks.iter().map(|mark| HeldRemovalMark { mark: *mark, epoch }));
-        self.shorten(roster)
-    }
-
-    /// Takes the marks of another list that this one does not have.
-    pub(crate) fn merge(&mut self, other: &RemovalMarks, roster: &GroupRoster) {
-        let place = |kept: &HeldRemovalMark| (*kept.mark.stream.as_bytes(), kept.epoch);
-        let known: HashSet<_> = self.0.iter().map(place).collect();
-        self.0.extend(other.0.iter().filter(|kept| !known.contains(&place(kept))));
-        self.shorten(roster);
-    }
-
-    fn shorten(&mut self, roster: &GroupRoster) -> usize {
         self.0.sort_unstable();
         self.0.dedup();
-        let excess = self.0.len().saturating_sub(MAX_MARKS_HELD);
-        if excess == 0 {
-            return 0;
+        while self.0.len() > MAX_MARKS_HELD {
+            let Some(oldest) = self.0.iter().map(|kept| kept.epoch).min() else { return };
+            let most = self.0.len() - MAX_MARKS_HELD;
+            let mut gone = 0;
+            self.0.retain(|kept| {
+                let is_gone = kept.epoch == oldest && gone < most;
+                gone += usize::from(is_gone);
+                !is_gone
+            });
         }
-        // Each rotation marks each stream. What a removed member has stored would be read again for
-        // want of a mark that rotations have pushed out.
-        let ends = roster.ends();
-        let places = self.0.iter().enumerate();
-        let mut leave: Vec<(bool, Epoch, usize)> =
-            places.map(|(at, kept)| (ends.contains(&kept.epoch), kept.epoch, at)).collect();
-        leave.sort_unstable();
-        leave.truncate(excess);
-        let lost = leave.iter().filter(|(is_end, ..)| *is_end).count();
-        let leave: HashSet<usize> = leave.into_iter().map(|(.., at)| at).collect();
-        let mut places = 0..;
-        self.0.retain(|_| places.next().is_some_and(|at| !leave.contains(&at)));
         debug_assert!(self.0.is_sorted_by(|a, b| a < b), "places are looked up by halves");
-        lost
     }
 
     /// The first epoch that may be read at a place.
@@ -147,9 +120,9 @@ mod tests {
 
     #[test]
     fn the_newest_removal_before_a_place_decides() {
-        let (mut marks, roster) = (RemovalMarks::default(), GroupRoster::default());
-        marks.add(Epoch(3), &[mark("a", 1, 10), mark("b", 1, 0)], &roster);
-        marks.add(Epoch(7), &[mark("a", 1, 20)], &roster);
+        let mut marks = RemovalMarks::default();
+        marks.add(Epoch(3), &[mark("a", 1, 10), mark("b", 1, 0)]);
+        marks.add(Epoch(7), &[mark("a", 1, 20)]);
         let first = |stream: &str, generation, offset| {
             marks.first_epoch(&Binding::stream(stream), generation, offset).0
         };
@@ -161,38 +134,19 @@ mod tests {
 
     #[test]
     fn beyond_the_bound_the_oldest_removal_leaves_first() {
-        let (mut marks, roster) = (RemovalMarks::default(), GroupRoster::default());
+        let mut marks = RemovalMarks::default();
         for epoch in 0..MAX_MARKS_HELD as u64 {
-            marks.add(Epoch(epoch), &[mark("a", 1, epoch)], &roster);
+            marks.add(Epoch(epoch), &[mark("a", 1, epoch)]);
         }
-        marks.add(Epoch(1 << 20), &[mark("b", 1, 4)], &roster);
+        marks.add(Epoch(1 << 20), &[mark("b", 1, 4)]);
         assert_eq!(marks.len(), MAX_MARKS_HELD);
         assert_eq!(marks.first_epoch(&Binding::stream("b"), 1, 4), Epoch(1 << 20));
         assert_eq!(marks.first_epoch(&Binding::stream("a"), 1, 1), Epoch(1));
-        marks.add(Epoch(1 << 20), &[mark("b", 1, 9)], &roster);
+        marks.add(Epoch(1 << 20), &[mark("b", 1, 9)]);
         assert_eq!(marks.first_epoch(&Binding::stream("b"), 1, 4), Epoch(0), "told anew");
         let mut bytes = Vec::new();
         marks.put(&mut bytes);
         let mut reader = GroupFieldReader::new(GroupDocument::GroupFile, &bytes);
         assert_eq!(RemovalMarks::read(&mut reader).unwrap(), marks);
-    }
-
-    #[test]
-    fn marks_of_rotations_leave_before_those_of_removals() {
-        let mut roster = crate::roster::tests::roster();
-        let mut marks = RemovalMarks::default();
-        // One member was removed in epoch 7.
-        assert_eq!(marks.add(Epoch(7), &[mark("a", 1, 10)], &roster), 0);
-        let many: Vec<_> = (0..MAX_MARKS_HELD as u64).map(|next| mark("b", 1, next)).collect();
-        let first = |marks: &RemovalMarks| marks.first_epoch(&Binding::stream("a"), 1, 10);
-        for epoch in 8..10 {
-            assert_eq!(marks.add(Epoch(epoch), &many, &roster), 0);
-            assert_eq!((marks.len(), first(&marks)), (MAX_MARKS_HELD, Epoch(7)));
-        }
-        assert_eq!(marks.first_epoch(&Binding::stream("b"), 1, u64::MAX), Epoch(9));
-        // Only marks of further removals push it out, and that is counted.
-        roster.remove(sealane_seal::Slot::new(1).unwrap(), Epoch(11));
-        assert_eq!(marks.add(Epoch(11), &many, &roster), 1);
-        assert_eq!((marks.len(), first(&marks)), (MAX_MARKS_HELD, Epoch(0)));
     }
 }

@@ -1,16 +1,16 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sealane_frame::{FrameRoster as LinkRoster, GroupTag, PeerTag};
 use sealane_seal::{Binding, Epoch, Epochs, Group, GroupId, History, Slot, Suite, Term};
 
-use crate::erasure::ErasureCause;
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::removal::AnnouncedRemovals;
-use crate::sender::{SealedWhileBehind, SenderSource};
+use crate::sender::SenderSource;
 use crate::state::GroupState;
 use crate::{
     AnnouncedRemoval, EpochSource, Error, Fingerprint, GroupChange, GroupNotice, GroupRoster,
-    GroupSender, OrderChainHead, RemovalMark, RemovalNotice, now_ms,
+    GroupSender, RemovalMark, RemovalNotice, now_ms,
 };
 
 mod apply;
@@ -63,34 +63,18 @@ pub struct GroupMember {
     pub(crate) keys: Arc<IdentityKeys>,
     name: String,
     state: GroupState,
+    /// Orders that came before others that they follow, by their number.
+    held: BTreeMap<u64, GroupNotice>,
     /// The members that are about to be removed.
     leavers: AnnouncedRemovals,
-    /// The slots whose fingerprints people have compared.
-    compared: Vec<Slot>,
 }
 
 impl GroupMember {
     pub(crate) fn open(keys: &Arc<IdentityKeys>, name: &str) -> Result<GroupMember, Error> {
         let lock = keys.lock()?;
-        let (mut state, leavers) = (keys.load(&lock, name)?, keys.leavers(&lock, name)?);
-        // A full disk must keep nobody from reading or calling for help: it is tried again.
-        if keys.erase_past(&lock, name, &mut state, ErasureCause::Time).unwrap_or(false) {
-            let _ = keys.save(&lock, name, &state);
-        }
-        let compared = keys.compared(&lock, name)?;
-        Ok(GroupMember { keys: Arc::clone(keys), name: name.to_owned(), state, leavers, compared })
-    }
-
-    pub(crate) fn state(&self) -> &GroupState {
-        &self.state
-    }
-
-    pub(crate) fn compared(&self) -> &[Slot] {
-        &self.compared
-    }
-
-    pub(crate) fn take_compared(&mut self, compared: Vec<Slot>) {
-        self.compared = compared;
+        let (state, leavers) = (keys.load(&lock, name)?, keys.leavers(&lock, name)?);
+        let (keys, name, held) = (Arc::clone(keys), name.to_owned(), BTreeMap::new());
+        Ok(GroupMember { keys, name, state, held, leavers })
     }
 
     /// The name of the group in this folder.
@@ -157,32 +141,12 @@ impl GroupMember {
     /// The name of the member that had that slot in that epoch.
     pub fn name_of(&self, slot: Slot, epoch: Epoch) -> Option<&str> {
         let entry = self.state.roster.entry(slot);
-        entry.filter(|entry| entry.holds(epoch)).map(crate::RosterEntry::name)
+        entry.filter(|entry| entry.term().holds(epoch)).map(crate::RosterEntry::name)
     }
 
     /// How many orders this member has obeyed.
     pub fn orders(&self) -> u64 {
         self.state.orders
-    }
-
-    /// How many orders the invitation knew of. A hub that shows fewer has lost some.
-    pub fn orders_floor(&self) -> u64 {
-        self.state.floor
-    }
-
-    /// The head of the chain of the orders that were obeyed.
-    pub fn head(&self) -> OrderChainHead {
-        self.state.head
-    }
-
-    /// The notices of removal that were heard and verified. An authority that was put back to
-    /// before a removal takes them in by [`EpochSource::apply`], before it begins anew.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`].
-    pub fn heard_removals(&self) -> Result<Vec<GroupNotice>, Error> {
-        self.keys.heard_removals(&self.name)
     }
 
     /// The members that are about to be removed, and since when that is known. The order may never
@@ -197,25 +161,9 @@ impl GroupMember {
         self.leavers.0.iter().all(|one| one.removal.allows(slot, epoch, counter))
     }
 
-    /// Keeps whom the authority is about to remove. The notice itself is kept for good: an
-    /// authority that is put back to before the removal takes it from here.
-    fn leave(
-        &mut self,
-        removal: RemovalNotice,
-        notice: &GroupNotice,
-    ) -> Result<Vec<GroupChange>, Error> {
+    /// Keeps whom the authority is about to remove.
+    fn leave(&mut self, removal: RemovalNotice) -> Result<Vec<GroupChange>, Error> {
         let lock = self.keys.lock()?;
-        let state = self.keys.load(&lock, &self.name)?;
-        let lives = |entry: &crate::RosterEntry| entry.removed.is_none();
-        let is_ahead = removal.order >= state.orders;
-        let is_member = state.roster.entry(removal.slot).is_none_or(lives);
-        // An order that was obeyed has said more, and an authority knows whom it removes.
-        if is_ahead || !is_member || self.is_authority() {
-            self.keys.hear_removal(&lock, &self.name, removal, notice)?;
-        }
-        if !is_ahead || self.is_authority() {
-            return Ok(Vec::new());
-        }
         let mut leavers = self.keys.leavers(&lock, &self.name)?;
         let is_new = leavers.add(AnnouncedRemoval { removal, came_ms: now_ms() });
         if is_new {
@@ -238,11 +186,7 @@ impl GroupMember {
             entry.is_some_and(|entry| entry.removed.is_none())
         };
         let removals = ordered.into_iter().map(|one| one.removal).filter(stays);
-        let stays = |one: RemovalNotice| {
-            self.keys.unhear_removal(lock, &self.name, one)?;
-            Ok::<_, Error>(GroupChange::Stays { slot: one.slot, order: one.order })
-        };
-        removals.map(stays).collect()
+        Ok(removals.map(|one| GroupChange::Stays { slot: one.slot, order: one.order }).collect())
     }
 
     /// Whether it may seal.
@@ -254,8 +198,7 @@ impl GroupMember {
         self.state.check_sealing()
     }
 
-    /// Whether the newest heartbeat is as young as the charter asks, and the beater claims no order
-    /// that was not obeyed.
+    /// Whether the newest heartbeat is as young as the charter asks.
     ///
     /// # Errors
     ///
@@ -263,8 +206,7 @@ impl GroupMember {
     pub fn check_heartbeat(&self, now_ms: u64) -> Result<(), Error> {
         let allowed_s = u64::from(self.state.charter.heartbeat_age_s);
         let age_s = self.state.beat.age_ms(now_ms) / 1000;
-        let is_young = (allowed_s == 0 || age_s <= allowed_s) && !self.state.is_claimed_behind();
-        if is_young || self.is_authority() {
+        if allowed_s == 0 || age_s <= allowed_s || self.is_authority() {
             return Ok(());
         }
         Err(Error::Stale { age_s, allowed_s })
@@ -286,7 +228,7 @@ impl GroupMember {
         self.state.marks.first_epoch(stream, generation, offset)
     }
 
-    /// Whether an epoch was ended by a fresh secret: nothing is written in it any more.
+    /// Whether anybody was ever removed.
     pub fn has_removed(&self) -> bool {
         self.state.live_from > Epoch(0)
     }
@@ -308,7 +250,7 @@ impl GroupMember {
         let epoch = state.live_from;
         let missing = |mark: &&RemovalMark| !state.marks.has(&mark.stream, epoch);
         let missing: Vec<RemovalMark> = marks.iter().filter(missing).copied().collect();
-        state.marks.add(epoch, &missing, &state.roster);
+        state.marks.add(epoch, &missing);
         self.keys.save(&lock, &self.name, &state)?;
         self.state = state;
         Ok(())
@@ -344,22 +286,8 @@ impl GroupMember {
     ///
     /// [`Error::Behind`], [`Error::Removed`], [`Error::Io`].
     pub fn sender(&self) -> Result<GroupSender, Error> {
-        self.sender_that(SealedWhileBehind::Nothing)
-    }
-
-    /// A sender in the own slot for nothing but urgent messages. While orders are missing it seals
-    /// in the newest epoch that is held.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Removed`], [`Error::Io`].
-    pub fn urgent_sender(&self) -> Result<GroupSender, Error> {
-        self.sender_that(SealedWhileBehind::Urgent)
-    }
-
-    fn sender_that(&self, behind: SealedWhileBehind) -> Result<GroupSender, Error> {
         let (keys, name) = (Arc::clone(&self.keys), self.name.clone());
-        GroupSender::open(SenderSource::Folder { keys, name, behind })
+        GroupSender::open(SenderSource::Folder { keys, name })
     }
 
     /// Reads again what the folder has.
@@ -371,7 +299,6 @@ impl GroupMember {
         let lock = self.keys.lock()?;
         self.state = self.keys.load(&lock, &self.name)?;
         self.leavers = self.keys.leavers(&lock, &self.name)?;
-        self.compared = self.keys.compared(&lock, &self.name)?;
         Ok(())
     }
 
@@ -382,21 +309,15 @@ impl GroupMember {
     ///
     /// [`Error::Io`].
     pub fn forget(&mut self, before: Epoch) -> Result<(), Error> {
-        self.change(|_, _, _, state| {
-            let held = state.epochs.held().count();
-            state.epochs.forget(before);
-            Ok(state.epochs.held().count() != held)
-        })
+        self.change_epochs(|epochs| epochs.forget(before))
     }
 
-    /// Takes what the folder has, changes it, and keeps it if `change` says so.
-    pub(crate) fn change<F>(&mut self, change: F) -> Result<(), Error>
-    where
-        F: FnOnce(&IdentityKeys, &KeyFolderLock, &str, &mut GroupState) -> Result<bool, Error>,
-    {
+    fn change_epochs(&mut self, change: impl FnOnce(&mut Epochs)) -> Result<(), Error> {
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
-        if change(&self.keys, &lock, &self.name, &mut state)? {
+        let held = state.epochs.held().count();
+        change(&mut state.epochs);
+        if state.epochs.held().count() != held {
             self.keys.save(&lock, &self.name, &state)?;
         }
         self.state = state;
@@ -418,7 +339,7 @@ impl EpochSource for GroupMember {
     }
 
     fn terms(&self) -> Vec<Term> {
-        self.state.roster.entries().iter().flat_map(crate::RosterEntry::terms).collect()
+        self.state.roster.entries().iter().map(crate::RosterEntry::term).collect()
     }
 
     fn live_from(&self) -> Epoch {
@@ -435,31 +356,26 @@ impl EpochSource for GroupMember {
             return Ok(Vec::new());
         };
         if let apply::VerifiedNotice::Removal(removal) = verified {
-            return self.leave(removal, notice);
+            return self.leave(removal);
         }
         let lock = self.keys.lock()?;
         let mut state = self.keys.load(&lock, &self.name)?;
         let before = state.clone();
-        let (keys, name, lock) = (&self.keys, &self.name, &lock);
-        let mut folder = apply::MemberFolder { keys, name, lock, answered: Vec::new() };
+        let (keys, name, held) = (&self.keys, &self.name, &mut self.held);
+        let mut folder =
+            apply::MemberFolder { keys, name, lock: &lock, held, answered: Vec::new() };
         let outcome = apply::apply(&mut state, &mut folder, &verified);
         let answered = folder.answered;
-        let has_begun = state.epochs.newest() > before.epochs.newest();
-        let has_erased =
-            has_begun && keys.erase_past(lock, name, &mut state, ErasureCause::Progress)?;
         // If an order could not be obeyed, the changes that it has shown are kept as well.
-        if has_erased || !apply::is_same(&before, &state) {
-            self.keys.save(lock, &self.name, &state)?;
+        if !apply::is_same(&before, &state) {
+            self.keys.save(&lock, &self.name, &state)?;
         }
-        // The state holds what these cards and orders were for.
+        // The state holds what these cards were for.
         for nonce in &answered {
-            self.keys.use_card(lock, nonce)?;
-        }
-        if state.orders > before.orders && !self.is_authority() {
-            self.keys.drop_orders(lock, &self.name, state.orders)?;
+            self.keys.use_card(&lock, nonce)?;
         }
         self.state = state;
-        let stays = self.end_leaving(lock)?;
+        let stays = self.end_leaving(&lock)?;
         outcome.map(|mut changes| {
             changes.splice(0..0, stays);
             changes
@@ -467,7 +383,7 @@ impl EpochSource for GroupMember {
     }
 
     fn passed(&mut self, epoch: Epoch) -> Result<(), Error> {
-        if self.history() == History::Kept { Ok(()) } else { self.forget(epoch) }
+        self.change_epochs(|epochs| epochs.passed(epoch))
     }
 }
 

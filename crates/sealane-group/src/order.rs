@@ -4,7 +4,7 @@ use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
 
 use crate::certificate::{read_slot, slot_bytes};
-use crate::crypto::{NONCE_BYTES, PairwiseKey, TAG_BYTES, open_box, seal_box};
+use crate::crypto::{NONCE_BYTES, TAG_BYTES, open_box, seal_box};
 use crate::limits::{MAX_ORDER_MARKS, MAX_ORDER_WRAPS, MAX_ROSTER_MEMBERS};
 use crate::marks::{MARK_BYTES, RemovalMark};
 use crate::wire::GroupFieldReader;
@@ -13,7 +13,7 @@ use crate::{Error, GroupDocument};
 /// The data type of the control frame that carries each order: `spec/group.md`, section *Orders*.
 /// 3 is an announcement.
 const CERTIFY: u16 = 1;
-pub(crate) const ADVANCE: u16 = 4;
+const ADVANCE: u16 = 4;
 const ADMIT: u16 = 5;
 pub(crate) const REKEY: u16 = 6;
 const MARK: u16 = 7;
@@ -163,7 +163,7 @@ impl SecretWraps {
         secret: &EpochSecret,
         group: GroupId,
         epoch: Epoch,
-        keys: &[(Slot, PairwiseKey)],
+        keys: &[(Slot, Zeroizing<[u8; 32]>)],
         salt: [u8; 32],
     ) -> Result<Vec<SecretWraps>, Error> {
         let mut parts = Vec::new();

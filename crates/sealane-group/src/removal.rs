@@ -5,7 +5,23 @@ use sealane_seal::{Epoch, OpenedMessage, Slot};
 use crate::folder::{IdentityKeys, KeyFolderLock};
 use crate::limits::MAX_ROSTER_MEMBERS;
 use crate::wire::GroupFieldReader;
-use crate::{EpochSource, Error, GroupDocument, RemovalNotice};
+use crate::{EpochSource, Error, GroupDocument};
+
+/// That a member is about to be removed. The order that removes it is long, and may take hours on a
+/// slow radio; a notice is one short frame, so that everybody stops taking the member's frames at
+/// once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemovalNotice {
+    /// The number of the order that removes the member.
+    pub order: u64,
+    /// The epoch which that order ends.
+    pub epoch: Epoch,
+    /// The member that is removed.
+    pub slot: Slot,
+    /// Messages that the member sealed in that epoch with a counter below this were sent before the
+    /// removal. With 0 there are none.
+    pub mark: u64,
+}
 
 /// Bytes of a removal: those of a notice before its signature, without the first.
 pub(crate) const REMOVAL_BYTES: usize = 8 + 8 + 2 + 8;
@@ -28,15 +44,25 @@ pub struct AnnouncedRemoval {
     pub came_ms: u64,
 }
 
-fn put(removal: &RemovalNotice, out: &mut Vec<u8>) {
-    // The first byte says that it is a notice, which is known here.
-    out.extend(removal.to_bytes().iter().skip(1));
-}
+impl RemovalNotice {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.order.to_be_bytes());
+        out.extend(self.epoch.0.to_be_bytes());
+        out.extend(self.slot.number().to_be_bytes());
+        out.extend(self.mark.to_be_bytes());
+    }
 
-fn read(reader: &mut GroupFieldReader<'_>) -> Result<RemovalNotice, Error> {
-    let (order, epoch) = (reader.u64()?, Epoch(reader.u64()?));
-    let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
-    Ok(RemovalNotice { order, epoch, slot, mark: reader.u64()? })
+    pub(crate) fn read(reader: &mut GroupFieldReader<'_>) -> Result<RemovalNotice, Error> {
+        let (order, epoch) = (reader.u64()?, Epoch(reader.u64()?));
+        let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+        Ok(RemovalNotice { order, epoch, slot, mark: reader.u64()? })
+    }
+
+    /// Whether something of a slot is taken nevertheless: it is of somebody else, or was sent
+    /// before the removal, as far as the authority has said.
+    pub(crate) fn allows(&self, slot: Slot, epoch: Epoch, counter: u64) -> bool {
+        slot != self.slot || epoch == self.epoch && counter < self.mark
+    }
 }
 
 /// The members who leave, each once.
@@ -90,7 +116,7 @@ impl IdentityKeys {
         let mut reader = GroupFieldReader::new(GroupDocument::LeavingFile, &payload);
         let mut leavers = AnnouncedRemovals::default();
         while reader.left() >= REMOVAL_BYTES + 8 && leavers.0.len() < MAX_ROSTER_MEMBERS {
-            let Ok(removal) = read(&mut reader) else { break };
+            let Ok(removal) = RemovalNotice::read(&mut reader) else { break };
             leavers.add(AnnouncedRemoval { removal, came_ms: reader.u64()? });
         }
         Ok(leavers)
@@ -104,7 +130,7 @@ impl IdentityKeys {
     ) -> Result<(), Error> {
         let mut payload = Vec::with_capacity(leavers.0.len() * (REMOVAL_BYTES + 8));
         for one in &leavers.0 {
-            put(&one.removal, &mut payload);
+            one.removal.put(&mut payload);
             payload.extend(one.came_ms.to_be_bytes());
         }
         self.write_plain(name, "leaving", GroupDocument::LeavingFile, &payload)
@@ -130,5 +156,14 @@ mod tests {
         assert_eq!(leavers.take_ordered(5), []);
         assert_eq!(leavers.take_ordered(6), [leaving(2, 5)]);
         assert_eq!(leavers.0, [leaving(1, 8)]);
+    }
+
+    #[test]
+    fn only_what_lies_below_the_mark_in_the_epoch_that_ends_is_taken() {
+        let removal = leaving(1, 5).removal;
+        let allows =
+            |slot, epoch, counter| removal.allows(Slot::new(slot).unwrap(), Epoch(epoch), counter);
+        assert!(allows(1, 3, 6) && allows(2, 3, 7));
+        assert!(!allows(1, 3, 7) && !allows(1, 2, 0) && !allows(1, 4, 0));
     }
 }

@@ -1,23 +1,23 @@
 //! A fresh secret that needs no earlier one to be read: for a new beginning of a group whose
 //! authority has lost its place, and for members who bring fresh keys.
 
-use sealane_frame::notice::{NoticeView, RenewalView};
 use sealane_seal::{Epoch, EpochSecret, GroupId, Slot};
 use zeroize::Zeroizing;
 
 use crate::card::{IdentityCard, PendingCard};
 use crate::charter::GroupCharter;
-use crate::crypto::{AuthoritySigner, NONCE_BYTES, PairwiseKey, open_box, random, seal_box, wrap};
+use crate::crypto::{AuthoritySigner, NONCE_BYTES, open_box, random, seal_box, wrap};
 use crate::folder::{IdentityKeys, KeyFolderLock};
-use crate::limits::MAX_HEAL_CARDS;
+use crate::limits::{AUTHORITY_SIGNATURE_BYTES, MAX_HEAL_CARDS};
 use crate::order::{SecretWraps, WrapId};
 use crate::state::{GroupState, WrapKeys};
-use crate::wire::{GroupFieldReader, put_part};
+use crate::wire::{GroupFieldReader, begin, put_part};
 use crate::{Error, GroupDocument, GroupRoster};
 
 const LABEL: &[u8] = b"Sealane 1.0 renewal ";
 const FRESH_LABEL: &[u8] = b"Sealane 1.0 fresh key ";
 const ROSTER_KEY: &str = "Sealane 1.0 roster of a renewal";
+const ANEW: u8 = 1;
 
 /// A renewal whose signatures verify.
 pub(crate) struct VerifiedRenewal<'a> {
@@ -41,19 +41,19 @@ struct RenewalFreshSecret<'a> {
     sealed: &'a [u8],
 }
 
-/// The keys of a member that brought a fresh card.
-pub(crate) struct FreshMemberKeys {
-    pub(crate) wrap_key: PairwiseKey,
-    /// The seed of the key that signs for it.
-    pub(crate) signing: Zeroizing<[u8; 32]>,
+/// The content of a renewal for a member that brought a fresh card.
+pub(crate) struct ByCard {
+    pub(crate) secret: EpochSecret,
+    /// The new pairwise key.
+    pub(crate) key: Zeroizing<[u8; 32]>,
 }
 
 /// The content of a renewal for a member.
 pub(crate) struct OpenedRenewal {
     pub(crate) secret: EpochSecret,
     pub(crate) roster: GroupRoster,
-    /// The new keys, if this member brought a fresh card.
-    pub(crate) fresh: Option<FreshMemberKeys>,
+    /// The new pairwise key, if this member brought a fresh card.
+    pub(crate) wrap_key: Option<Zeroizing<[u8; 32]>>,
 }
 
 /// The content of a renewal that is to be made.
@@ -79,16 +79,11 @@ pub(crate) fn make(
     let mut keys: WrapKeys = stay.cloned().collect();
     // One document for all: it is rare, and a member must see that it was left out.
     let parts = SecretWraps::make(plan.secret, state.id(), plan.epoch, &keys, random()?)?;
-    let mut bytes = RenewalView {
-        group: state.id(),
-        number: plan.number,
-        before: state.head,
-        given: plan.roster.given().max(state.given),
-        epoch: plan.epoch,
-        is_anew: plan.is_anew,
-        sealed: &[],
-    }
-    .to_bytes();
+    let mut bytes = begin(GroupDocument::Renewal);
+    bytes.extend(state.id().0);
+    bytes.extend(plan.number.to_be_bytes());
+    bytes.extend(plan.epoch.0.to_be_bytes());
+    bytes.push(if plan.is_anew { ANEW } else { 0 });
     SecretWraps::join(parts).ok_or(Error::Cipher)?.put(&mut bytes);
     bytes.extend((plan.cards.len() as u16).to_be_bytes());
     for (slot, card) in plan.cards {
@@ -112,28 +107,30 @@ fn fresh_info(group: GroupId, epoch: Epoch, slot: Slot, nonce: &[u8; 32]) -> Vec
 }
 
 impl<'a> VerifiedRenewal<'a> {
-    /// Reads the notice of a renewal of the charter's group; both signatures must verify.
+    /// Reads a renewal of the charter's group; both signatures must verify.
     pub(crate) fn read(
         charter: &GroupCharter,
-        notice: &'a [u8],
+        bytes: &'a [u8],
     ) -> Result<VerifiedRenewal<'a>, Error> {
-        let document = GroupDocument::Renewal;
-        let NoticeView::Renewal(view) = NoticeView::parse(notice)? else {
-            return Err(Error::Malformed(document));
+        let mut reader = GroupFieldReader::open(GroupDocument::Renewal, bytes)?;
+        let group = GroupId(reader.array()?);
+        let (number, epoch) = (reader.u64()?, Epoch(reader.u64()?));
+        let is_anew = match reader.u8()? {
+            0 => false,
+            ANEW => true,
+            _ => return Err(reader.malformed()),
         };
-        let RenewalView { group, number, epoch, is_anew, sealed, .. } = view;
-        if group != charter.id() {
-            return Err(Error::OtherGroup(document));
-        }
-        // A renewal is a document of its own, and is signed without the first byte of its notice.
-        let bytes = notice.get(1..).unwrap_or_default();
-        let signed = charter.authority.verify(LABEL, document, bytes)?;
-        let mut reader = GroupFieldReader::new(document, sealed);
         let wraps = SecretWraps::read(&mut reader)?;
         let fresh = RenewalFreshSecret::read_all(&mut reader)?;
-        let head = signed.get(..signed.len() - reader.left()).unwrap_or_default();
+        let head = bytes.get(..bytes.len() - reader.left()).unwrap_or_default();
         let roster = reader.part()?;
-        reader.end()?;
+        if reader.left() != AUTHORITY_SIGNATURE_BYTES || number == u64::MAX {
+            return Err(reader.malformed());
+        }
+        if group != charter.id() {
+            return Err(Error::OtherGroup(GroupDocument::Renewal));
+        }
+        charter.authority.verify(LABEL, GroupDocument::Renewal, bytes)?;
         Ok(VerifiedRenewal { group, number, epoch, is_anew, wraps, fresh, head, roster })
     }
 
@@ -145,9 +142,9 @@ impl<'a> VerifiedRenewal<'a> {
         keys: &IdentityKeys,
         lock: &KeyFolderLock,
     ) -> Result<Option<OpenedRenewal>, Error> {
-        let (secret, fresh) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
+        let (secret, wrap_key) = match self.fresh.iter().find(|fresh| fresh.slot == state.slot) {
             Some(fresh) => match self.open_fresh(fresh, keys, lock)? {
-                Some((secret, fresh)) => (secret, Some(fresh)),
+                Some(ByCard { secret, key }) => (secret, Some(key)),
                 None => return Ok(None),
             },
             None => {
@@ -159,7 +156,7 @@ impl<'a> VerifiedRenewal<'a> {
             }
         };
         let roster = open_roster(&secret, self.head, self.roster)?;
-        Ok(Some(OpenedRenewal { secret, roster, fresh }))
+        Ok(Some(OpenedRenewal { secret, roster, wrap_key }))
     }
 
     /// Opens what was encrypted to a card that waits here.
@@ -168,7 +165,7 @@ impl<'a> VerifiedRenewal<'a> {
         fresh: &RenewalFreshSecret<'_>,
         keys: &IdentityKeys,
         lock: &KeyFolderLock,
-    ) -> Result<Option<(EpochSecret, FreshMemberKeys)>, Error> {
+    ) -> Result<Option<ByCard>, Error> {
         let mut cards = keys.cards(lock)?.unwrap_or_default();
         let Some(found) = cards.iter().position(|waiting| waiting.nonce == fresh.nonce) else {
             return Ok(None);
@@ -181,19 +178,13 @@ impl<'a> VerifiedRenewal<'a> {
         &self,
         fresh: &RenewalFreshSecret<'_>,
         waiting: &PendingCard,
-    ) -> Result<(EpochSecret, FreshMemberKeys), Error> {
+    ) -> Result<ByCard, Error> {
         let info = fresh_info(self.group, self.epoch, fresh.slot, &fresh.nonce);
         let opened = waiting.wrapping()?.open(&info, &[], fresh.sealed);
         let opened = opened.ok_or(Error::NotForUs(GroupDocument::Renewal))?;
         let secret = opened.plaintext.as_slice().try_into();
         let secret = secret.map_err(|_| Error::Malformed(GroupDocument::Renewal))?;
-        let fresh = FreshMemberKeys { wrap_key: opened.exported, signing: waiting.signing_seed() };
-        Ok((EpochSecret::new(secret), fresh))
-    }
-
-    /// The slots of the members that brought fresh cards.
-    pub(crate) fn fresh_slots(&self) -> Vec<Slot> {
-        self.fresh.iter().map(|fresh| fresh.slot).collect()
+        Ok(ByCard { secret: EpochSecret::new(secret), key: opened.exported })
     }
 
     /// The card of this folder that it answers, if any: it is used up once the state is kept.
@@ -288,10 +279,7 @@ pub(crate) mod tests {
         }
 
         /// The content for the holder of that card.
-        pub(crate) fn by_card(
-            &self,
-            waiting: &PendingCard,
-        ) -> Option<(EpochSecret, FreshMemberKeys)> {
+        pub(crate) fn by_card(&self, waiting: &PendingCard) -> Option<ByCard> {
             let renewal = self.inside();
             renewal.fresh.iter().find_map(|fresh| renewal.open_with(fresh, waiting).ok())
         }

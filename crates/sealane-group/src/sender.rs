@@ -6,8 +6,8 @@ use sealane_frame::{
 };
 use sealane_seal::limits::MAX_COUNTER;
 use sealane_seal::{
-    AnnouncedQuestions, Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History,
-    Sealer, SenderContext, SigningKey, Slot,
+    Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, History, Sealer,
+    SenderContext, SigningKey, Slot,
 };
 
 use crate::Error;
@@ -45,18 +45,9 @@ pub struct GroupSender {
 #[derive(Clone)]
 pub(crate) enum SenderSource {
     /// A key folder, and the group's name there.
-    Folder { keys: Arc<IdentityKeys>, name: String, behind: SealedWhileBehind },
+    Folder { keys: Arc<IdentityKeys>, name: String },
     #[cfg(feature = "test-kind")]
     Agreed(Box<crate::AgreedMember>),
-}
-
-/// The messages that a sender seals while orders are known that were not obeyed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SealedWhileBehind {
-    Nothing,
-    /// Its caller seals nothing but what is urgent: a call for help must not wait for an order that
-    /// somebody holds back.
-    Urgent,
 }
 
 /// A member's place in its group at one moment.
@@ -95,14 +86,9 @@ impl SenderSource {
     /// The standing to seal under now.
     fn standing(&self) -> Result<MemberStanding, Error> {
         match self {
-            SenderSource::Folder { keys, name, behind } => {
+            SenderSource::Folder { keys, name } => {
                 let state = keys.load(&keys.lock()?, name)?;
-                match state.check_sealing() {
-                    // Nobody can take a call for help away by holding orders back, or by two logs.
-                    Err(Error::Behind { .. } | Error::Forked { .. })
-                        if *behind == SealedWhileBehind::Urgent => {}
-                    outcome => outcome?,
-                }
+                state.check_sealing()?;
                 MemberStanding::of(keys, &state)
             }
             #[cfg(feature = "test-kind")]
@@ -113,7 +99,7 @@ impl SenderSource {
     /// A block of counters behind all that were reserved, and a start behind the last.
     fn reserve(&self, slot: Slot, epoch: Epoch, count: u64) -> Result<CounterBlock, Error> {
         match self {
-            SenderSource::Folder { keys, name, .. } => {
+            SenderSource::Folder { keys, name } => {
                 let lock = keys.lock()?;
                 CounterBlock::reserve(keys, &lock, name, slot, epoch, count)
             }
@@ -137,7 +123,7 @@ impl MemberStanding {
             tag: state.tag(),
             source: state.peer_tag(state.slot).ok_or(Error::Removed)?,
             orders: state.orders,
-            signing: state.signing_key(keys.identity())?,
+            signing: keys.identity().signing_key()?,
         })
     }
 }
@@ -182,8 +168,7 @@ impl GroupSender {
     ) -> Result<GroupSender, Error> {
         let standing = MemberStanding::of(keys, state)?;
         let block = CounterBlock::reserve(keys, lock, name, standing.slot, standing.epoch, 1)?;
-        let (keys, name) = (Arc::clone(keys), name.to_owned());
-        let source = SenderSource::Folder { keys, name, behind: SealedWhileBehind::Nothing };
+        let source = SenderSource::Folder { keys: Arc::clone(keys), name: name.to_owned() };
         GroupSender::with(source, standing, &block)
     }
 
@@ -298,31 +283,25 @@ impl GroupSender {
     }
 
     /// The frame by which it makes itself known on a live link: at its start, to new neighbours,
-    /// and whenever one asks. Under another context it is another start, and
-    /// [`LiveReader::answer_again`](crate::LiveReader::answer_again) lets readers take it at once.
-    /// `questions` are those of the reader beside it
-    /// ([`LiveReader::questions`](crate::LiveReader::questions)).
+    /// and whenever one asks. After [`GroupSender::follow`] or in another process it is another
+    /// start.
     ///
     /// # Errors
     ///
     /// As [`GroupSender::seal`].
-    pub fn announce<'a>(
-        &mut self,
-        questions: AnnouncedQuestions,
-        buf: &'a mut FrameBuf,
-    ) -> Result<&'a mut [u8], Error> {
+    pub fn announce<'a>(&mut self, buf: &'a mut FrameBuf) -> Result<&'a mut [u8], Error> {
         self.ready()?;
         let fields = HeaderFields {
             kind: FrameKind::Control,
             codec: 0,
             ..self.fields(Class::Signed, ANNOUNCEMENT_TYPE)
         };
-        let (start, orders) = (self.start, self.orders);
-        let body = Announcement { start, orders, questions }.to_bytes();
+        let body = Announcement { start: self.start, orders: self.orders }.to_bytes();
         self.seal(&fields, &Binding::link(), &body, buf)
     }
 
-    /// Leaves counters out: frames of the slot were found that have them.
+    /// Leaves counters out. A reader that crashed refuses those that it may have accepted before:
+    /// [`MAX_CEILING_BLOCK`](sealane_seal::limits::MAX_CEILING_BLOCK) at most.
     ///
     /// # Errors
     ///
@@ -341,8 +320,6 @@ impl GroupSender {
     }
 
     /// Goes on with what is known of the group now: another call or process may have obeyed orders.
-    /// The context stays, so that readers which know the sender miss nothing. It is another one in
-    /// another process, and after the folder was put back to an earlier epoch.
     ///
     /// # Errors
     ///
@@ -352,21 +329,8 @@ impl GroupSender {
         if (now.epoch, now.slot, now.orders) == (self.epoch(), self.slot(), self.orders) {
             return Ok(());
         }
-        let is_same = (std::process::id(), now.slot) == (self.process, self.slot());
-        if !is_same || now.epoch < self.epoch() {
-            let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
-            *self = GroupSender::with(self.source.clone(), now, &block)?;
-            return Ok(());
-        }
-        let mut next = 0;
-        if now.epoch > self.epoch() {
-            let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
-            (next, self.until) = (block.next, block.until);
-        }
-        let MemberStanding { group, history, epoch, secret, .. } = now;
-        self.sealer.enter(&Epochs::new(group.id(), history, epoch, secret), next)?;
-        self.sealer.set_signing_key(now.signing);
-        (self.tag, self.address, self.orders) = (now.tag, now.source, now.orders);
+        let block = self.source.reserve(now.slot, now.epoch, FIRST_BLOCK)?;
+        *self = GroupSender::with(self.source.clone(), now, &block)?;
         Ok(())
     }
 
@@ -513,7 +477,7 @@ mod tests {
         }
         // To announce itself is to seal, too, and each start is later than all before it.
         sender.process ^= 1;
-        sender.announce(AnnouncedQuestions::default(), &mut buf).unwrap();
+        sender.announce(&mut buf).unwrap();
         drawn.push(sender.context());
         let distinct: std::collections::HashSet<_> = drawn.iter().collect();
         assert_eq!(distinct.len(), 4, "{drawn:?}");

@@ -106,7 +106,7 @@ pub enum GroupChange {
     /// Somebody else's heartbeats count, or nobody's any more.
     Beater(Option<[u8; 32]>),
     /// The authority is alive, and so many orders were given.
-    Heartbeat(crate::GroupHeartbeat),
+    Heartbeat(crate::notice::GroupHeartbeat),
     /// A member is about to be removed, and nothing of it is taken from now on but what was sent
     /// before.
     Leaving(crate::RemovalNotice),

@@ -1,31 +1,24 @@
 //! A member's state of a group.
 
-use sealane_frame::notice::OrderChainHead;
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::limits::MAX_EPOCHS_HELD;
-use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, SigningKey, Slot};
+use sealane_seal::{Epoch, EpochSecret, Epochs, GroupId, History, Slot};
 use zeroize::Zeroizing;
 
 use crate::charter::GroupCharter;
-use crate::crypto::PairwiseKey;
-use crate::limits::{
-    MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_HEARTBEAT_AHEAD_MS, MAX_ROSTER_MEMBERS,
-};
+use crate::limits::{MAX_CARDS_SPENT, MAX_CERTIFICATES_WAITING, MAX_ROSTER_MEMBERS};
 use crate::marks::{MARK_BYTES, RemovalMarks};
 use crate::roster::{group_tag, peer_tag};
 use crate::wire::{GroupFieldReader, put_part};
-use crate::{Error, GroupDocument, GroupRoster, Identity};
+use crate::{Error, GroupDocument, GroupRoster};
 
 const REMOVED: u8 = 1;
 const COPIED: u8 = 2;
-const FORKED: u8 = 4;
-/// Stands for no seed.
-const NO_SEED: [u8; 32] = [0; 32];
 const EPOCH_BYTES: usize = 8 + 32;
 const WRAP_KEY_BYTES: usize = 2 + 32;
 
 /// A pairwise key, by the member's slot.
-pub(crate) type WrapKeys = Vec<(Slot, PairwiseKey)>;
+pub(crate) type WrapKeys = Vec<(Slot, Zeroizing<[u8; 32]>)>;
 
 /// A group, as one of its members knows it.
 #[derive(Clone)]
@@ -36,14 +29,9 @@ pub(crate) struct GroupState {
     pub(crate) is_removed: bool,
     /// Whether it was copied or restored: an authority may not go on from it.
     pub(crate) is_copied: bool,
-    /// Whether the authority has signed two orders of one number: nothing is sealed before it
-    /// begins anew.
-    pub(crate) is_forked: bool,
     /// Agreed with the authority when this member joined; unused by the authority itself.
-    pub(crate) wrap_key: PairwiseKey,
-    /// The seed of the key that a fresh card has brought; none: the identity's key signs.
-    pub(crate) signing: Option<Zeroizing<[u8; 32]>>,
-    /// Before it nothing is taken live: a fresh secret was given then.
+    pub(crate) wrap_key: Zeroizing<[u8; 32]>,
+    /// Before it nothing is taken live: somebody was removed then.
     pub(crate) live_from: Epoch,
     pub(crate) roster: GroupRoster,
     pub(crate) epochs: Epochs,
@@ -52,16 +40,9 @@ pub(crate) struct GroupState {
     pub(crate) certificates: Vec<Vec<u8>>,
     /// How many orders were obeyed: the number of the next one. The authority's: given.
     pub(crate) orders: u64,
-    /// The head of the chain behind those.
-    pub(crate) head: OrderChainHead,
-    /// The head behind the first order of the epoch that is awaited.
-    pub(crate) began: OrderChainHead,
-    /// How many orders the invitation knew of: no hub may show fewer.
-    pub(crate) floor: u64,
     /// How many orders were given, by what the authority has signed.
     pub(crate) known: u64,
-    /// The same, by the beater's word alone: forgotten when it is dismissed, or when the authority
-    /// itself says how many there are. It makes the member's heartbeat too old, and no more.
+    /// The same, by the beater's word alone: forgotten when it is dismissed.
     pub(crate) claimed: u64,
     /// An epoch whose secret this member is still to be told, or its newest.
     pub(crate) awaited: Epoch,
@@ -73,10 +54,6 @@ pub(crate) struct GroupState {
     pub(crate) beat: NewestHeartbeat,
     /// The authority's: hashes of the cards that were invited.
     pub(crate) spent: Vec<[u8; 32]>,
-    /// The authority's: slots below it were given, here or by orders that a hub has shown.
-    pub(crate) given: u16,
-    /// The authority's: no epoch beyond it was reached by orders that a hub has shown.
-    pub(crate) elsewhere: Epoch,
 }
 
 /// The newest heartbeat that came.
@@ -89,18 +66,6 @@ pub(crate) struct NewestHeartbeat {
 }
 
 impl NewestHeartbeat {
-    /// Whether one that was made then is newer. A time far ahead of the clock here, by a signer
-    /// whose clock is wrong, turns no heartbeat away that is not so far ahead, and never takes the
-    /// place of one: recorded, it would be new for years.
-    pub(crate) fn is_before(self, time_ms: u64, now_ms: u64) -> bool {
-        let is_ahead = |time_ms: u64| time_ms > now_ms.saturating_add(MAX_HEARTBEAT_AHEAD_MS);
-        match (is_ahead(self.time_ms), is_ahead(time_ms)) {
-            (true, false) => true,
-            (false, true) => self.time_ms == 0,
-            _ => self.time_ms < time_ms,
-        }
-    }
-
     /// How old it is, by the worse of the two clocks. A clock here that was put back since it came
     /// makes it as old as the clock was put back.
     pub(crate) fn age_ms(self, now_ms: u64) -> u64 {
@@ -124,12 +89,12 @@ impl GroupState {
 
     /// Whether orders are known that were not obeyed, or an epoch whose secret has not come.
     pub(crate) fn is_behind(&self) -> bool {
-        self.known > self.orders || self.awaited > self.epochs.newest()
+        self.all_known() > self.orders || self.awaited > self.epochs.newest()
     }
 
-    /// Whether the beater says that there are more orders than were obeyed.
-    pub(crate) fn is_claimed_behind(&self) -> bool {
-        self.claimed > self.orders
+    /// How many orders were given, by whoever may say so.
+    fn all_known(&self) -> u64 {
+        self.known.max(self.claimed)
     }
 
     /// Forgets what the beater alone has said, which may have been wrong.
@@ -139,24 +104,13 @@ impl GroupState {
         self.beat.time_ms = self.beat.time_ms.min(self.beat.came_ms);
     }
 
-    /// The key that signs for this member.
-    pub(crate) fn signing_key(&self, identity: &Identity) -> Result<SigningKey, Error> {
-        match &self.signing {
-            Some(seed) => Ok(SigningKey::from_seed(seed)?),
-            None => identity.signing_key(),
-        }
-    }
-
     /// Why nothing may be sealed, if that is so.
     pub(crate) fn check_sealing(&self) -> Result<(), Error> {
         if self.is_removed {
             return Err(Error::Removed);
         }
-        if self.is_forked {
-            return Err(Error::Forked { order: self.orders });
-        }
         if self.is_behind() {
-            return Err(Error::Behind { missing: self.orders, known: self.known });
+            return Err(Error::Behind { missing: self.orders, known: self.all_known() });
         }
         Ok(())
     }
@@ -185,10 +139,8 @@ impl GroupState {
         bytes.extend_from_slice(self.routing.as_slice());
         bytes.extend(self.slot.number().to_be_bytes());
         let removed = if self.is_removed { REMOVED } else { 0 };
-        let copied = if self.is_copied { COPIED } else { 0 };
-        bytes.push(removed | copied | if self.is_forked { FORKED } else { 0 });
+        bytes.push(removed | if self.is_copied { COPIED } else { 0 });
         bytes.extend_from_slice(self.wrap_key.as_slice());
-        bytes.extend_from_slice(self.signing.as_deref().unwrap_or(&NO_SEED));
         bytes.extend(self.live_from.0.to_be_bytes());
         self.roster.put(&mut bytes);
         put_epochs(&mut bytes, &self.epochs.held().collect::<Vec<_>>());
@@ -201,11 +153,6 @@ impl GroupState {
         self.certificates.iter().for_each(|certificate| put_part(&mut bytes, certificate));
         let words = [self.orders, self.known, self.claimed, self.awaited.0, self.marked.0];
         bytes.extend(words.into_iter().flat_map(u64::to_be_bytes));
-        bytes.extend(self.head.0);
-        bytes.extend(self.began.0);
-        bytes.extend(self.floor.to_be_bytes());
-        bytes.extend(self.elsewhere.0.to_be_bytes());
-        bytes.extend(self.given.to_be_bytes());
         self.marks.put(&mut bytes);
         bytes.extend(self.beater.unwrap_or_default());
         bytes.extend(self.beat.time_ms.to_be_bytes());
@@ -218,9 +165,7 @@ impl GroupState {
     /// Room for all of it, so that no growth leaves copies of secrets behind.
     pub(crate) fn capacity(&self) -> usize {
         let certificates: usize = self.certificates.iter().map(|one| 4 + one.len()).sum();
-        let fresh: usize = self.roster.entries().iter().map(|entry| entry.fresh.len() * 40).sum();
         4096 + self.roster.entries().len() * 160
-            + fresh
             + self.epochs.held().count() * EPOCH_BYTES
             + self.wraps.len() * WRAP_KEY_BYTES
             + self.marks.len() * (MARK_BYTES + 8)
@@ -235,15 +180,19 @@ impl GroupState {
         let routing = Zeroizing::new(reader.array()?);
         let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
         let flags = reader.u8()?;
-        if flags & !(REMOVED | COPIED | FORKED) != 0 {
+        if flags & !(REMOVED | COPIED) != 0 {
             return Err(reader.malformed());
         }
-        let wrap_key = read_pairwise(&mut reader)?;
-        let signing = Some(Zeroizing::new(reader.array()?)).filter(|seed| **seed != NO_SEED);
+        let wrap_key = Zeroizing::new(reader.array()?);
         let live_from = Epoch(reader.u64()?);
         let roster = GroupRoster::read(&mut reader)?;
         let epochs = read_epochs(&mut reader, charter.id(), charter.history)?;
-        let wraps = read_wraps(&mut reader)?;
+        let count = reader.count(MAX_ROSTER_MEMBERS, WRAP_KEY_BYTES)?;
+        let mut wraps = Vec::with_capacity(count);
+        for _ in 0..count {
+            let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
+            wraps.push((slot, Zeroizing::new(reader.array()?)));
+        }
         let count = reader.count(MAX_CERTIFICATES_WAITING, 4)?;
         let mut certificates = Vec::with_capacity(count);
         for _ in 0..count {
@@ -251,8 +200,6 @@ impl GroupState {
         }
         let (orders, known, claimed) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (awaited, marked) = (Epoch(reader.u64()?), Epoch(reader.u64()?));
-        let (head, began) = (OrderChainHead(reader.array()?), OrderChainHead(reader.array()?));
-        let (floor, elsewhere, given) = (reader.u64()?, Epoch(reader.u64()?), reader.u16()?);
         let marks = RemovalMarks::read(&mut reader)?;
         let beater: [u8; 32] = reader.array()?;
         let beat = NewestHeartbeat { time_ms: reader.u64()?, came_ms: reader.u64()? };
@@ -265,18 +212,13 @@ impl GroupState {
             slot,
             is_removed: flags & REMOVED != 0,
             is_copied: flags & COPIED != 0,
-            is_forked: flags & FORKED != 0,
             wrap_key,
-            signing,
             live_from,
             roster,
             epochs,
             wraps,
             certificates,
             orders,
-            head,
-            began,
-            floor,
             known,
             claimed,
             awaited,
@@ -285,28 +227,8 @@ impl GroupState {
             beater: (beater != [0; 32]).then_some(beater),
             beat,
             spent,
-            given,
-            elsewhere,
         })
     }
-}
-
-/// Reads a key straight into its box.
-fn read_pairwise(reader: &mut GroupFieldReader<'_>) -> Result<PairwiseKey, Error> {
-    let mut key = PairwiseKey::default();
-    let bytes = reader.bytes(key.len())?;
-    key.copy_from_slice(bytes);
-    Ok(key)
-}
-
-fn read_wraps(reader: &mut GroupFieldReader<'_>) -> Result<WrapKeys, Error> {
-    let count = reader.count(MAX_ROSTER_MEMBERS, WRAP_KEY_BYTES)?;
-    let mut wraps = Vec::with_capacity(count);
-    for _ in 0..count {
-        let slot = Slot::new(reader.u16()?).ok_or_else(|| reader.malformed())?;
-        wraps.push((slot, read_pairwise(reader)?));
-    }
-    Ok(wraps)
 }
 
 /// Appends epochs and secrets behind their count.
@@ -349,28 +271,6 @@ mod tests {
         let mut reader = GroupFieldReader::new(GroupDocument::GroupFile, &bytes);
         let epochs = read_epochs(&mut reader, GroupId([1; 32]), History::Kept)?;
         Ok(epochs.held().map(|(epoch, _)| epoch.0).collect())
-    }
-
-    #[test]
-    fn a_heartbeat_from_the_future_counts_among_such_only() {
-        let at = |time_ms| NewestHeartbeat { time_ms, came_ms: 0 };
-        let (now, near, far) = (1_000_000, 1_000_000 + MAX_HEARTBEAT_AHEAD_MS, 1 << 40);
-        for (known, new, is_newer) in [
-            (0, now, true),
-            (now, near, true),
-            (near, now, false),
-            (now, near + 1, false),
-            (now, far, false),
-            // A clock here that says 1970 knows none but such.
-            (0, far, true),
-            (far, far + 1, true),
-            (far + 1, far, false),
-            (far, far, false),
-            // Once it is set right, or the signer's is.
-            (far, now, true),
-        ] {
-            assert_eq!(at(known).is_before(new, now), is_newer, "{known} {new}");
-        }
     }
 
     #[test]

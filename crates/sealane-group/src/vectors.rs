@@ -6,7 +6,6 @@
 
 use std::path::PathBuf;
 
-use sealane_frame::notice::{NoticeView, OrderChainHead, OrderView};
 use sealane_frame::{FrameBuf, FrameKind, HeaderFields, Priority, open_stored, seal_frame};
 use sealane_message::hex::encode as hex;
 use sealane_seal::{
@@ -20,15 +19,16 @@ use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::charter::GroupCharter;
 use crate::marks::RemovalMarks;
 use crate::member::control_topic;
-use crate::notice::chained_secret;
+use crate::notice::{GroupHeartbeat, ParsedNotice};
 use crate::order::tests::{one_of_each, slot};
 use crate::order::{GroupOrder, NumberedOrder, RekeyOrder, SecretWraps, WrapId};
+use crate::removal::RemovalNotice;
 use crate::renewal::tests::{FoundRenewal, opened_roster, sealed_roster};
 use crate::renewal::{self, RenewalPlan};
 use crate::roster::{GroupRoster, RosterEntry, peer_tag};
 use crate::state::{GroupState, NewestHeartbeat};
 use crate::wire::put_name;
-use crate::{GroupDocument, GroupHeartbeat, GroupNotice, Identity, IdentityCard, RemovalNotice};
+use crate::{GroupDocument, GroupNotice, Identity, IdentityCard};
 
 const NUMBER: u64 = 9;
 const EPOCH: u64 = 0x0102_0304_0506;
@@ -36,8 +36,6 @@ const SECRET: [u8; 32] = [2; 32];
 /// The secret of the epoch before, in which the order is sealed.
 const SECRET_BEFORE: [u8; 32] = [6; 32];
 const SALT: [u8; 32] = [3; 32];
-/// The head of the chain before the order.
-const BEFORE: OrderChainHead = OrderChainHead([17; 32]);
 /// Members by slot, and the byte that their pairwise keys are made of.
 const MEMBERS: [(u16, u8); 2] = [(1, 4), (1000, 5)];
 /// The removed member, which has a key nevertheless.
@@ -111,7 +109,6 @@ impl GroupVectorRecord {
             cards: &[(slot(1), &card)],
         };
         let (renewal, _) = renewal::make(&signer, &state(), &plan).unwrap();
-        let renewal = GroupNotice::from_renewal(&renewal).as_bytes().to_vec();
         GroupVectorRecord { certificate: certificate.bytes, renewal }
     }
 }
@@ -125,7 +122,6 @@ fn roster() -> GroupRoster {
         since: Epoch(3),
         removed: removed.map(Epoch),
         name: name.to_owned(),
-        fresh: Vec::new(),
     };
     let of = |identity: Identity| *identity.public().verifying_key();
     let entries = vec![
@@ -137,8 +133,8 @@ fn roster() -> GroupRoster {
     GroupRoster::new(entries).unwrap()
 }
 
-fn pairwise(of: &[(u16, u8)]) -> crate::state::WrapKeys {
-    of.iter().map(|(number, key)| (slot(*number), Box::new(Zeroizing::new([*key; 32])))).collect()
+fn pairwise(of: &[(u16, u8)]) -> Vec<(sealane_seal::Slot, Zeroizing<[u8; 32]>)> {
+    of.iter().map(|(number, key)| (slot(*number), Zeroizing::new([*key; 32]))).collect()
 }
 
 /// The authority's state, in which the removed one still has its key.
@@ -151,18 +147,13 @@ fn state() -> GroupState {
         slot: slot(0),
         is_removed: false,
         is_copied: false,
-        is_forked: false,
-        wrap_key: Default::default(),
-        signing: None,
+        wrap_key: Zeroizing::new([0; 32]),
         live_from: Epoch(0),
         roster: roster(),
         epochs,
         wraps: pairwise(&[MEMBERS[0], REMOVED, MEMBERS[1]]),
         certificates: Vec::new(),
         orders: NUMBER,
-        head: BEFORE,
-        began: BEFORE,
-        floor: 0,
         known: NUMBER,
         claimed: 0,
         awaited: Epoch(EPOCH - 1),
@@ -171,8 +162,6 @@ fn state() -> GroupState {
         beater: None,
         beat: NewestHeartbeat::default(),
         spent: Vec::new(),
-        given: 0,
-        elsewhere: Epoch(0),
     }
 }
 
@@ -203,13 +192,12 @@ fn notice() -> GroupNotice {
     let (binding, mut buf) = (Binding::stream(&control_topic(state.tag())), FrameBuf::new());
     let body = order.to_bytes(NUMBER);
     let frame = seal_frame(&mut sealer, &fields, &binding, &body, &mut buf).unwrap();
-    let order = OrderView { number: NUMBER, before: BEFORE, given: state.roster.given(), frame };
-    GroupNotice::order(&identity.signer().unwrap(), state.id(), order).unwrap()
+    GroupNotice::order(&identity.signer().unwrap(), state.id(), NUMBER, frame).unwrap()
 }
 
 fn heartbeat() -> GroupNotice {
-    let (orders, epoch, time_ms) = (NUMBER, Epoch(EPOCH), 1_795_000_000_000);
-    let heartbeat = GroupHeartbeat { orders, head: BEFORE, epoch, time_ms };
+    let heartbeat =
+        GroupHeartbeat { orders: NUMBER, epoch: Epoch(EPOCH), time_ms: 1_795_000_000_000 };
     GroupNotice::heartbeat(&authority().signer().unwrap(), group(), heartbeat).unwrap()
 }
 
@@ -249,8 +237,7 @@ fn made(kept: &GroupVectorRecord) -> Value {
         .collect();
     let (listed, sealed) = sealed_roster(SECRET, HEAD);
     let found = FoundRenewal::read(&charter(), &kept.renewal);
-    let (_, by_card) = found.by_card(&waiting()).unwrap();
-    let begun = chained_secret(&EpochSecret::new(SECRET), notice().head().unwrap());
+    let by_card = found.by_card(&waiting()).unwrap();
     json!({
         "charter": hex(&charter().to_bytes()),
         "group": hex(&group().0),
@@ -277,28 +264,15 @@ fn made(kept: &GroupVectorRecord) -> Value {
             "epoch": EPOCH - 1,
             "secret": hex(&SECRET_BEFORE),
             "context": hex(&CONTEXT.0),
-            "before": hex(&BEFORE.0),
-            "given": roster().given(),
-            "head": hex(&notice().head().unwrap().0),
-            "begun": hex(begun.expose()),
             "bytes": hex(notice().as_bytes()),
         },
-        "heartbeat": {
-            "time_ms": 1_795_000_000_000_u64,
-            "head": hex(&BEFORE.0),
-            "bytes": hex(heartbeat().as_bytes()),
-        },
+        "heartbeat": { "time_ms": 1_795_000_000_000_u64, "bytes": hex(heartbeat().as_bytes()) },
         "removal": { "slot": REMOVED.0, "mark": MARK, "bytes": hex(removal().as_bytes()) },
         "roster": { "entries": entries(&listed), "head": hex(HEAD), "sealed": hex(&sealed) },
         "renewal": {
             "members": keys(&MEMBERS[1..]),
             "silent": keys(&[MEMBERS[0], REMOVED]),
-            "fresh": {
-                "slot": 1,
-                "once": hex(&waiting().seed[..]),
-                "key": hex(&by_card.wrap_key[..]),
-                "signing": hex(&by_card.signing[..]),
-            },
+            "fresh": { "slot": 1, "once": hex(&waiting().seed[..]), "key": hex(&by_card.key[..]) },
             "entries": entries(&roster()),
             "bytes": hex(&kept.renewal),
         },
@@ -391,21 +365,15 @@ fn the_notice_and_the_heartbeat_verify_and_open() {
     assert_eq!(charter.authority.lattice.to_vec(), unhex(&all["authority"]["lattice"]));
     let about = &all["notice"];
     let notice = GroupNotice::from_bytes(&unhex(&about["bytes"])).unwrap();
-    let NoticeView::Order(order) = notice.verified(group, &curve).unwrap() else {
+    let ParsedNotice::Order { number, frame } = notice.verified(group, &curve).unwrap() else {
         panic!("another notice")
     };
-    let (number, frame) = (order.number, order.frame);
     assert_eq!(number, all["number"].as_u64().unwrap());
-    assert_eq!(hex(&order.before.0), about["before"].as_str().unwrap());
-    let head = notice.head().unwrap();
-    assert_eq!(hex(&head.0), about["head"].as_str().unwrap());
-    let begun = chained_secret(&EpochSecret::new(array(&all["secret"])), head);
-    assert_eq!(hex(begun.expose()), about["begun"].as_str().unwrap());
     let epoch = Epoch(about["epoch"].as_u64().unwrap());
     let secret = EpochSecret::new(array(&about["secret"]));
     let epochs = Epochs::new(group, History::Kept, epoch, secret);
     let mut opener = Opener::new(charter.group(), None, epochs).unwrap();
-    opener.set_terms(roster().entries().iter().flat_map(RosterEntry::terms)).unwrap();
+    opener.set_terms(roster().entries().iter().map(RosterEntry::term)).unwrap();
     let binding = Binding::stream(about["topic"].as_str().unwrap());
     let mut frame = frame.to_vec();
     let stored = open_stored(&mut opener, epoch, &binding, &mut frame).unwrap();
@@ -413,7 +381,7 @@ fn the_notice_and_the_heartbeat_verify_and_open() {
     assert_eq!(hex(&stored.opened.context().0), about["context"].as_str().unwrap());
 
     let notice = GroupNotice::from_bytes(&unhex(&all["heartbeat"]["bytes"])).unwrap();
-    let NoticeView::Heartbeat(heartbeat) = notice.verified(group, &curve).unwrap() else {
+    let ParsedNotice::Heartbeat(heartbeat) = notice.verified(group, &curve).unwrap() else {
         panic!("another notice")
     };
     assert_eq!((heartbeat.orders, heartbeat.epoch.0), (number, all["epoch"].as_u64().unwrap()));
@@ -426,7 +394,7 @@ fn the_notice_of_removal_verifies() {
     let (group, curve) = (GroupId(array(&all["group"])), array(&all["authority"]["curve"]));
     let about = &all["removal"];
     let notice = GroupNotice::from_bytes(&unhex(&about["bytes"])).unwrap();
-    let NoticeView::Removal(removal) = notice.verified(group, &curve).unwrap() else {
+    let ParsedNotice::Removal(removal) = notice.verified(group, &curve).unwrap() else {
         panic!("another notice")
     };
     assert_eq!(u64::from(removal.slot.number()), about["slot"].as_u64().unwrap());
@@ -462,10 +430,8 @@ fn the_renewal_opens() {
     let fresh = &about["fresh"];
     let card = IdentityCard::from_bytes(&unhex(&all["card"]["bytes"])).unwrap();
     let waiting = PendingCard { nonce: card.nonce, seed: Zeroizing::new(array(&fresh["once"])) };
-    let (by_card, keys) = found.by_card(&waiting).unwrap();
-    assert_eq!((*by_card.expose(), **keys.wrap_key), (secret, array(&fresh["key"])));
-    let signer = crate::crypto::MemberSigner::from_seed(&array(&fresh["signing"])).unwrap();
-    assert_eq!((*keys.signing, signer.verifying_key()), (array(&fresh["signing"]), card.signing()));
+    let by_card = found.by_card(&waiting).unwrap();
+    assert_eq!((*by_card.secret.expose(), *by_card.key), (secret, array(&fresh["key"])));
     for (slot, key) in listed(&about["members"]) {
         assert_eq!(*found.by_key(slot, &key).unwrap().expose(), secret);
     }
@@ -474,6 +440,6 @@ fn the_renewal_opens() {
     }
     let other = PendingCard { nonce: card.nonce, seed: Zeroizing::new([0; 32]) };
     assert!(found.by_card(&other).is_none());
-    assert_eq!(entries(&found.roster(&by_card).unwrap()), about["entries"]);
+    assert_eq!(entries(&found.roster(&by_card.secret).unwrap()), about["entries"]);
     assert!(found.roster(&EpochSecret::new([0; 32])).is_none());
 }

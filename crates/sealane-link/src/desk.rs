@@ -392,7 +392,6 @@ fn begins_frame(unit: &[u8]) -> bool {
 
 /// Whether it is as announcements are. What it says only its readers can check.
 pub(crate) fn is_announcement(header: &Header) -> bool {
-    let what = (header.kind(), header.data_type(), header.class());
-    what == (FrameKind::Control, ANNOUNCEMENT_TYPE, Class::Signed)
-        && Announcement::has_length(header.body_bytes())
+    let what = (header.kind(), header.data_type(), header.class(), header.body_bytes());
+    what == (FrameKind::Control, ANNOUNCEMENT_TYPE, Class::Signed, Announcement::BYTES)
 }

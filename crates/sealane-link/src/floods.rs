@@ -37,7 +37,8 @@ impl RelayFloods {
         // without evicting.
         if has_room || self.held.contains_key(&(source, from)) {
             let held = self.held.entry((source, from)).or_default();
-            // The buffer is reused: an announcement of a source comes once a second.
+            // The buffer is reused: announcements of a source have one length and come once a
+            // second.
             held.clear();
             held.extend_from_slice(frame);
         }

@@ -96,8 +96,7 @@ impl InterfaceBeside {
         let mtu = plan.config.links.packet_bytes().map_err(wrong)?;
         tell_awaited(&behind);
         let tun = TunInterface::open(mesh, mtu).map_err(wrong)?;
-        // A member that is behind seals announcements, and no packet: the end sees to that.
-        let (sender, slot) = (member.urgent_sender()?, member.slot().number());
+        let (sender, slot) = (member.sender()?, member.slot().number());
         let end = Arc::new(TunEnd::new(member, tun, behind)?);
         let (group, interface) = (group.to_owned(), mesh.interface.clone());
         let watch = Arc::new(EndWatch { end, group, slot, interface });

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use sealane_frame::machine::{KeptGroup, Keys, Member, Rekeyed};
-use sealane_frame::notice::{OrderChainHead, OrderView, RemovalNotice, notice_label};
 use sealane_frame::{GroupTag, PeerTag};
 use sealane_seal::{
     Epoch, EpochSecret, Epochs, Group, GroupId, History, SenderContext, SigningKey, Slot, Suite,
@@ -68,9 +67,8 @@ impl MeshProvision {
             start_ms,
             orders: 0,
             epochs: Epochs::new(self.group.id(), History::Kept, Epoch(0), secret),
-            live_from: Epoch(0),
             members: Arc::clone(&self.members),
-            signing: vec![SigningKey::from_seed(&key(&self.seed, slot))?],
+            signing: SigningKey::from_seed(&key(&self.seed, slot))?,
         })
     }
 
@@ -81,7 +79,7 @@ impl MeshProvision {
     /// [`MeshError::Range`] for a slot that nobody has; the errors of the epochs.
     pub fn without(&self, removed: &[u16], epoch: u64, member: u16) -> Result<Rekeyed, MeshError> {
         let slot = Slot::new(member).ok_or(MeshError::Range)?;
-        let signing = vec![SigningKey::from_seed(&key(&self.seed, slot))?];
+        let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
         let mut epochs =
             Epochs::new(self.group.id(), History::Kept, Epoch(0), self.secret(Epoch(0)));
         epochs.insert(Epoch(epoch), self.secret(Epoch(epoch)))?;
@@ -92,7 +90,7 @@ impl MeshProvision {
             member
         };
         let members = self.members.iter().copied().map(end).collect();
-        Ok(Rekeyed { epochs, live_from: Epoch(epoch), members, orders: epoch, signing })
+        Ok(Rekeyed { epochs, members, orders: epoch, signing })
     }
 
     /// An order of this group's authority, slot 0, around any bytes.
@@ -101,8 +99,7 @@ impl MeshProvision {
     ///
     /// The errors of the cipher library.
     pub fn order(&self, number: u64, frame: &[u8]) -> Result<Vec<u8>, MeshError> {
-        let before = OrderChainHead::of_group(self.group.id());
-        self.signed(OrderView { number, before, given: 0, frame }.to_bytes(), 0)
+        self.signed(crate::notice::order_bytes(number, frame), 0)
     }
 
     /// A notice of removal that a member signs: it counts if that is slot 0.
@@ -112,14 +109,14 @@ impl MeshProvision {
     /// [`MeshError::Range`] for a slot that nobody can have; what the cipher library refuses.
     pub fn removal(&self, order: u64, removed: u16, by: u16) -> Result<Vec<u8>, MeshError> {
         let slot = Slot::new(removed).ok_or(MeshError::Range)?;
-        let removal = RemovalNotice { order, epoch: Epoch(order), slot, mark: 0 };
-        self.signed(removal.to_bytes(), by)
+        let fields = crate::notice::RemovalFields { order, epoch: Epoch(order), slot };
+        self.signed(fields.to_bytes(), by)
     }
 
     fn signed(&self, mut notice: Vec<u8>, by: u16) -> Result<Vec<u8>, MeshError> {
         let slot = Slot::new(by).ok_or(MeshError::Range)?;
         let signing = SigningKey::from_seed(&key(&self.seed, slot))?;
-        let label = notice_label(&notice, self.group.id());
+        let label = crate::notice::label_of(&notice, self.group.id());
         notice.extend(signing.sign_open(&[&label, &notice[..]].concat())?);
         Ok(notice)
     }

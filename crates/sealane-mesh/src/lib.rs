@@ -87,10 +87,9 @@ pub use messages::{
     AdvertisedRoute, GatewayReport, MessageType, MissingParts, NeighbourProbe, RouteMessage,
     RouteRequest, RouteTrace, TraceHop, TraceWay,
 };
-pub use notice::{NoticeContent, is_heartbeat};
+pub use notice::{NoticeContent, REMOVAL_NOTICE_BYTES, is_heartbeat};
 pub use orders::{HeldOf, OrderPieces, OrdersHeld, PIECE_BYTES, PiecesAsked, RemovalMessage};
 pub use routes::margin;
 pub use sealane_frame::machine::{DocumentAudience, KeptGroup, Keys, Member, Rekeyed};
-pub use sealane_frame::notice::REMOVAL_NOTICE_BYTES;
 pub use table::{MeshRoute, NextHop, RouteTable};
 pub use time::{MeshSpan, MeshTime};

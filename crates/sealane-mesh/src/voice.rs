@@ -2,7 +2,6 @@
 //! opened.
 
 mod behind;
-mod questions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,8 +16,6 @@ use sealane_seal::{
     Announcement, Binding, Class, Epoch, Epochs, Form, Group, KeyId, OpenedMessage, Opener, Sealer,
     SenderContext, SigningKey, Slot,
 };
-
-use questions::VoiceQuestions;
 
 use crate::hop::{HopSender, HopWriter};
 use crate::keys::member_at;
@@ -42,8 +39,7 @@ pub(crate) struct MeshVoice {
     sealer: Sealer,
     /// For neighbours that have not come to the newest epoch.
     past: BTreeMap<Epoch, Sealer>,
-    /// One for each term of the own slot whose key is held.
-    signing: Vec<SigningKey>,
+    signing: SigningKey,
     /// The members that are about to be removed, each with its order.
     leaving: BTreeMap<Slot, u64>,
     opener: Opener,
@@ -57,7 +53,6 @@ pub(crate) struct MeshVoice {
     behind_tries: u32,
     roster: FrameRoster,
     dictionary: FrameDictionary,
-    questions: VoiceQuestions,
     hop: HopWriter,
     buf: FrameBuf,
     /// Where what was heard is opened; kept for its room.
@@ -82,17 +77,14 @@ pub(crate) struct MemberLeaves {
 
 impl MeshVoice {
     pub(crate) fn new(keys: Keys) -> Result<Self, MeshError> {
-        let Keys { group, tag, slot, context, start_ms, orders, members, signing, .. } = keys;
-        let (epochs, live_from) = (keys.epochs, keys.live_from);
+        let Keys { group, tag, slot, context, start_ms, orders, epochs, members, signing } = keys;
         let own = member_at(&members, slot, epochs.newest());
-        let own = own.ok_or(MeshError::Config("the own slot is no member's"))?;
+        let own = own.ok_or(MeshError::Config("the own slot is no member's"))?.tag;
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0)?;
-        set_key_of(own, &signing, &mut sealer);
-        let own = own.tag;
+        sealer.set_signing_key(signing.clone());
         let hop = hop_writer(&epochs, &sealer, 0)?;
         let mut opener = Opener::new(group, Some(slot), epochs.clone())?;
         opener.set_terms([])?;
-        opener.set_live_floor(live_from);
         let mut voice = Self {
             group: tag,
             sealing: group,
@@ -114,7 +106,6 @@ impl MeshVoice {
             behind_tries: MAX_BEHIND_FRAMES_PER_SECOND,
             roster: FrameRoster::new(),
             dictionary: FrameDictionary::fixed(&[tag]),
-            questions: VoiceQuestions::default(),
             hop,
             buf: FrameBuf::new(),
             heard_frame: Vec::new(),
@@ -180,18 +171,13 @@ impl MeshVoice {
     /// Takes over what an order has changed, and gives those whose announced removal it has not
     /// made true.
     pub(crate) fn rekey(&mut self, rekeyed: Rekeyed) -> Result<Vec<MemberLeaves>, MeshError> {
-        let Rekeyed { epochs, live_from, members, orders, signing } = rekeyed;
+        let Rekeyed { epochs, members, orders, signing } = rekeyed;
         for (epoch, secret) in epochs.held() {
             self.opener.insert(epoch, secret.clone())?;
         }
-        // A fresh secret ends the epochs before it for writing. What members that are behind say is
-        // opened as a stored message is, and moves nothing but the orders that they are given.
-        self.opener.set_live_floor(live_from);
         let (context, next) = (self.sealer.context(), self.sealer.next_counter()?);
         let mut sealer = Sealer::new(self.sealing, self.slot, context, &epochs, next)?;
-        if let Some(own) = member_at(&members, self.slot, epochs.newest()) {
-            set_key_of(own, &signing, &mut sealer);
-        }
+        sealer.set_signing_key(signing.clone());
         let before = std::mem::replace(&mut self.sealer, sealer);
         if before.epoch() != self.sealer.epoch() {
             // Its counters go on: nothing is ever sealed twice under one.
@@ -213,14 +199,11 @@ impl MeshVoice {
         self.tries = MAX_TOLD_SLOTS_PER_SECOND;
         self.allow_behind();
         self.opener.allow_trials();
-        self.questions.second_passed();
     }
 
     /// The frame in which the machine announces itself.
     pub(crate) fn announcement(&mut self) -> Result<Vec<u8>, MeshError> {
-        let questions = self.questions.next(&mut self.opener);
-        let (start, orders) = (self.start_ms, self.orders);
-        let body = Announcement { start, orders, questions }.to_bytes();
+        let body = Announcement { start: self.start_ms, orders: self.orders }.to_bytes();
         let fields = HeaderFields {
             kind: FrameKind::Control,
             class: Class::Signed,
@@ -283,16 +266,14 @@ impl MeshVoice {
         }
     }
 
-    /// Opens a neighbour's announcement. Whether this machine is to announce itself: the start was
-    /// not known, or asks a question.
+    /// Opens a neighbour's announcement. Whether it is of a start that was not known.
     pub(crate) fn hear_announcement(&mut self, frame: &[u8]) -> Result<bool, MeshError> {
         let slot = self.slot_of(frame)?;
         let header = *FrameView::parse(frame)?.header();
         let announced = FrameAnnouncement { context: header.context(), orders: header.orders() };
         let key = FrameView::parse(frame)?.seal_header().key;
         let is_newest = key == KeyId::new(slot, key.class, self.epochs.newest());
-        let is_plain = header.body_bytes() == Announcement::MIN_BYTES && !self.questions.are_due();
-        if is_newest && is_plain && self.roster.announced(self.group, slot) == Some(announced) {
+        if is_newest && self.roster.announced(self.group, slot) == Some(announced) {
             // It says nothing new, whoever sent it: no signature has to be verified for that.
             return Ok(false);
         }
@@ -302,14 +283,11 @@ impl MeshVoice {
             return Err(sealane_seal::Error::NotMember.into());
         }
         let announced = open_announcement(&mut self.opener, &mut frame)?;
-        let asks = announced.announcement().questions.own.is_some();
         let orders = announced.announcement().orders;
-        self.questions.answered(&announced.announcement().questions);
         let opened = announced.accept();
         let tag = member_at(&self.members, slot, opened.epoch()).map(|member| member.tag);
         self.announce_in_roster(slot, tag.ok_or(MeshError::Range)?, opened.context(), orders)?;
-        self.note_heard(&opened);
-        Ok(asks || known != Some(opened.context()))
+        Ok(known != Some(opened.context()))
     }
 
     /// Opens what a neighbour says, in a unit of either form.
@@ -325,30 +303,17 @@ impl MeshVoice {
                 previous_hop: PeerTag::NOBODY,
             };
             let link = Binding::link();
-            let received = match open_compact(&mut self.opener, &link, frame, &context) {
-                Ok(received) => received,
-                Err(error) => {
-                    self.refused(form, unit, &error);
-                    return Err(error.into());
-                }
-            };
+            let received = open_compact(&mut self.opener, &link, frame, &context)?;
             let (fields, body) = (received.header.fields(), received.body.to_vec());
             let by = received.accept();
-            self.questions.opened(by.slot());
+            self.note_heard(&by);
             return said(self.group, &fields, &by, body, Class::Authenticated);
         }
         self.slot_of(unit)?;
-        let link = Binding::link();
-        let received = match open_frame(&mut self.opener, &link, &mut self.heard_frame) {
-            Ok(received) => received,
-            Err(error) => {
-                self.refused(Form::Full, unit, &error);
-                return Err(error.into());
-            }
-        };
+        let received = open_frame(&mut self.opener, &Binding::link(), &mut self.heard_frame)?;
         let (fields, body) = (received.header.fields(), received.body.to_vec());
         let by = received.accept();
-        self.questions.opened(by.slot());
+        self.note_heard(&by);
         let said = said(self.group, &fields, &by, body, Class::Authenticated)?;
         let member = member_at(&self.members, said.by.slot, said.by.epoch);
         let is_its = member.is_some_and(|member| member.tag == said.tag);
@@ -420,15 +385,6 @@ impl MeshVoice {
         self.roster.insert(self.group, slot, tag)?;
         self.roster.announce(self.group, slot, FrameAnnouncement { context, orders })?;
         Ok(())
-    }
-}
-
-/// Has a sealer sign with the key of that term. The term before a heal has another key than the one
-/// that began with it, and neighbours that are behind know the first alone.
-fn set_key_of(own: &Member, keys: &[SigningKey], sealer: &mut Sealer) {
-    let mut keys = keys.iter();
-    if let Some(key) = keys.find(|key| key.verifying_key() == own.term.verifying_key) {
-        sealer.set_signing_key(key.clone());
     }
 }
 

@@ -5,7 +5,6 @@ mod file;
 mod grant;
 mod shares;
 mod site;
-mod state;
 mod token;
 
 use std::path::{Path, PathBuf};
@@ -17,14 +16,12 @@ use parking_lot::Mutex;
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use sealane_message::{Pattern, System, Topic};
-use sealane_protocol::TokensList;
-use sealane_stream::{ShareHeld, ShareRules, SteeredTopics};
+use sealane_stream::{ShareRules, SteeredTopics};
 use tokio::sync::watch;
 
 pub use file::{FileError, TokenFile};
 pub(crate) use grant::ConnectionGrant;
 pub(crate) use site::{AllowedSites, cross_site};
-pub(crate) use state::AskedToken;
 pub use token::{AccessToken, TokenRight, TokenRights, TokenSecret};
 
 use crate::fair::ReplyOwner;
@@ -78,20 +75,6 @@ impl AccessTokens {
     /// Whether there is any token.
     pub(crate) fn has_tokens(&self) -> bool {
         !self.tokens().is_empty()
-    }
-
-    /// The tokens as they are shown, and whether one is needed.
-    pub(crate) fn list(&self, held: &[ShareHeld]) -> TokensList {
-        let held = |owner: &str, kind| {
-            let found = held.iter().find(|share| share.owner == owner && share.kind == kind);
-            found.map_or(0, |share| share.held)
-        };
-        TokensList { tokens: self.tokens().states(held), guarded: self.is_guarded() }
-    }
-
-    /// The file of tokens.
-    pub(crate) fn file(&self) -> &Path {
-        &self.file
     }
 
     /// How many tokens there are.
@@ -321,14 +304,6 @@ impl RequestPass {
 
     fn may_observe(&self) -> bool {
         self.token.as_ref().is_none_or(|token| token.rights().observe)
-    }
-
-    /// Refuses a token that may not copy the whole node or change its tokens.
-    pub(crate) fn need_admin(&self) -> Result<(), HttpRefusal> {
-        if self.token.as_ref().is_none_or(|token| token.rights().admin) {
-            return Ok(());
-        }
-        Err(HttpRefusal::Forbidden { right: "admin", on: "the node".to_owned() })
     }
 
     /// Refuses who may not see the node's own figures.

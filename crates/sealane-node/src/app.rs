@@ -1,19 +1,17 @@
 //! The state that all requests share.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::HeaderMap;
 use parking_lot::Mutex;
 use sealane_stream::StreamHub;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::Config;
 use crate::access::{self, AccessTokens, RequestPass};
 use crate::audit::AuditTrail;
 use crate::fair::{DeliveryShare, FairLimits, ReplyHold, ReplyOwner};
-use crate::limits::MAX_BACKUPS;
 use crate::peer::{ClientPeer, ConnectionPermits};
 use crate::probe::FolderProbe;
 use crate::readers::ConnectedReaders;
@@ -31,8 +29,6 @@ const REPLY_PARTS: usize = 4;
 /// The state that all requests share.
 pub(crate) struct NodeApp {
     pub(crate) hub: StreamHub,
-    /// The data folder.
-    pub(crate) folder: PathBuf,
     /// Turns true when the node stops.
     pub(crate) stopping: watch::Receiver<bool>,
     /// WebSockets and event sources that are served.
@@ -48,8 +44,6 @@ pub(crate) struct NodeApp {
     pub(crate) readers: Arc<ConnectedReaders>,
     pub(crate) audit: AuditTrail,
     pub(crate) tickets: GivenTickets,
-    /// The backups that are under way.
-    pub(crate) backups: Arc<Semaphore>,
     alive: Mutex<Option<NodeAlive>>,
 }
 
@@ -74,7 +68,6 @@ impl NodeApp {
         let NodeDoors { stopping, alive, audit } = doors;
         Self {
             hub,
-            folder: config.data.clone(),
             access,
             stopping,
             serving: ServedCount::default(),
@@ -88,7 +81,6 @@ impl NodeApp {
             readers: Arc::default(),
             audit,
             tickets: GivenTickets::default(),
-            backups: Arc::new(Semaphore::new(MAX_BACKUPS)),
             alive: Mutex::new(Some(alive)),
         }
     }

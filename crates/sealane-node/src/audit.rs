@@ -39,17 +39,12 @@ const REFUSED_TOPIC: &str = "audit/refused";
 const REFUSALS: [&str; 5] =
     ["Unauthorized", "Forbidden", "TooManyGuesses", "OriginRefused", "TicketSpent"];
 
-/// The deeds after which messages, places or rights are gone.
-const REMOVALS: [&str; 5] = [
-    "removed a stream",
-    "removed a consumer",
-    "cancelled a delayed message",
-    "purged a stream",
-    "revoked a token",
-];
+/// The deeds after which messages or places are gone.
+const REMOVALS: [&str; 4] =
+    ["removed a stream", "removed a consumer", "cancelled a delayed message", "purged a stream"];
 
 /// The parameters of a query that a record names.
-const TOLD_PARAMETERS: [&str; 5] = ["pattern", "consumer", "id", "stream", "name"];
+const TOLD_PARAMETERS: [&str; 4] = ["pattern", "consumer", "id", "stream"];
 
 /// A detail of what a request did, beside what its path says: a part of the response.
 #[derive(Debug, Clone)]
@@ -126,9 +121,6 @@ impl AuditedRequest {
             ("/v1/purge/{*topic}", "POST") => "purged a stream",
             ("/v1/rules", "PUT") => "set a rule",
             ("/v1/rules", "DELETE") => "removed a rule",
-            ("/v1/tokens", "POST") => "made a token",
-            ("/v1/tokens", "DELETE") => "revoked a token",
-            ("/v1/backup/{file}", "GET") => "made a backup",
             _ => return None,
         })
     }

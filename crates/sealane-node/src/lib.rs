@@ -27,7 +27,6 @@
 pub mod access;
 mod app;
 mod audit;
-mod backup;
 mod body;
 mod clock;
 mod connection;
@@ -66,7 +65,6 @@ mod streams;
 mod subscribe;
 mod tickets;
 mod tls;
-mod tokens;
 mod trace;
 mod upgrade;
 
@@ -261,7 +259,6 @@ impl HubNode {
         // meanwhile.
         let opened = tokio::task::spawn_blocking(move || StreamHub::open(hub)).await;
         let hub = opened.unwrap_or(Err(sealane_protocol::Error::Draining)).map_err(store)?;
-        backup::tidy(&folder);
         let listen = |cause| StartError::Listen { address: config.listen, cause };
         // The port opens after the store. A client that connects can be served.
         let listener = tokio::net::TcpListener::bind(config.listen).await.map_err(listen)?;

@@ -81,8 +81,6 @@ sealane_message::limits! {
     /// How long a client may take nothing of what it is sent, or send nothing on a WebSocket. Then
     /// its connection is closed.
     MAX_SILENCE_MS: u64 = 90_000, "milliseconds";
-    /// Backups over the wire that are under way at once. Each has a copy of the store beside it.
-    MAX_BACKUPS: usize = 1, "backups";
     /// Messages that one token may enqueue in a second, unless the node is started with another
     /// number. Beyond it enqueuing is refused with the time to wait.
     MAX_ENQUEUE_RATE: u64 = 100_000, "messages per second";
@@ -206,9 +204,6 @@ sealane_message::limits! {
     MAX_LAST_AUDIT_MS: u64 = 5000, "milliseconds";
     /// How often the node looks whether its store takes messages, for the audit.
     AUDIT_LOOK_MS: u64 = 1000, "milliseconds";
-    /// The last moment at which a token may end, since 1970: the end of the year 9999. RFC 3339, as
-    /// the file of tokens is written, names none beyond.
-    MAX_EXPIRY_S: u64 = 253_402_300_799, "seconds";
     /// Bytes that the node reads of a WebSocket that it refuses. More ends it.
     MAX_REFUSED_SOCKET_BYTES: usize = 4096, "bytes";
 }

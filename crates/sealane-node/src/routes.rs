@@ -21,8 +21,8 @@ use crate::refusal::HttpRefusal;
 use crate::reply::{RefusalName, ReplyFill, answer};
 use crate::trace::TracedRequest;
 use crate::{
-    backup, console, consumers, delayed, enqueue, events, head, metrics, overview, publish, query,
-    rules, streams, subscribe, tickets, tokens, upgrade,
+    console, consumers, delayed, enqueue, events, head, metrics, overview, publish, query, rules,
+    streams, subscribe, tickets, upgrade,
 };
 
 /// The description of the routes for other programs.
@@ -78,12 +78,6 @@ fn routes() -> Vec<HttpRoute> {
             get(rules::list).put(rules::set).delete(rules::remove),
         ),
         guarded("/v1/purge/{*topic}", "post", post(streams::purge)),
-        guarded("/v1/backup/{file}", "get", get(backup::show)),
-        guarded(
-            "/v1/tokens",
-            "get post delete",
-            get(tokens::list).post(tokens::make).delete(tokens::revoke),
-        ),
         socket("/v1/subscribe", get(subscribe::subscribe)),
         socket("/v1/publish", get(publish::publish)),
         HttpRoute {

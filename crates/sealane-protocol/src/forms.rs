@@ -15,9 +15,8 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::error::unknown_field;
 use crate::{
-    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, MadeToken,
-    Malformed, NodeOverview, Purged, RetentionRule, RevokedToken, StreamRules, StreamState,
-    StreamsPage, TokensList,
+    AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Error, Malformed,
+    NodeOverview, Purged, RetentionRule, StreamRules, StreamState, StreamsPage,
 };
 
 /// Appends a value as one datum.
@@ -57,10 +56,7 @@ answers!(
     Cancelled,
     Purged,
     RetentionRule,
-    StreamRules,
-    TokensList,
-    MadeToken,
-    RevokedToken
+    StreamRules
 );
 
 /// Reads the body of a request. `expected` is the form that the sender of another one is shown.

@@ -53,7 +53,6 @@ mod socket;
 mod state;
 mod subscribe;
 mod ticket;
-mod token;
 
 pub use consumer::{
     ConsumerInfo, ConsumerVerb, Consumers, ConsumersPage, PendingMessage, read_consumer_query,
@@ -89,6 +88,3 @@ pub use state::{
 };
 pub use subscribe::{ConsumerChange, ConsumerSettings, ReadStart, SubscribeQuery};
 pub use ticket::AccessTicket;
-pub use token::{
-    MadeToken, RevokedToken, TokenRequest, TokenShare, TokenState, TokensList, read_token_query,
-};

@@ -4,7 +4,6 @@
 //! hand has written.
 
 mod typescript;
-mod unions;
 
 use std::borrow::Cow;
 
@@ -22,8 +21,8 @@ use crate::rule::RemovedRule;
 use crate::state::Removed;
 use crate::{
     AccessTicket, Cancelled, ConsumerInfo, Consumers, ConsumersPage, DelayedPage, Health,
-    MadeToken, NodeOverview, Purge, Purged, ReadStart, RetentionRule, RevokedToken, RuleBounds,
-    StreamChange, StreamRules, StreamState, StreamsPage, TokenRequest, TokensList, WireError,
+    NodeOverview, Purge, Purged, ReadStart, RetentionRule, RuleBounds, StreamChange, StreamRules,
+    StreamState, StreamsPage, WireError,
 };
 
 /// Any map; it is delivered as it was written.
@@ -330,10 +329,6 @@ fn definitions() -> Map<String, Value> {
         StreamRules,
         RuleBounds,
         RemovedRule<'_>,
-        TokensList,
-        TokenRequest,
-        MadeToken,
-        RevokedToken,
         Removed<'_>,
         Page,
         Health,

@@ -154,7 +154,8 @@ fn ours(suite: Suite, class: Class, size: usize) -> Row {
         let (buf, place) = &mut messages[index];
         let sealed = black_box(&mut buf[place.clone()]);
         let attached = Attached { context: CONTEXT, binding, meta: META };
-        let pending = opener.open_live(Form::Full, &attached, sealed, clear).unwrap();
+        let mut pending = opener.open_live(Form::Full, &attached, sealed, clear).unwrap();
+        black_box(pending.to_store(0));
         black_box(pending.accept());
     };
     let name = format!("sealane {suite:?}");
@@ -172,7 +173,7 @@ fn met(group: Group) -> (Sealer, Opener) {
     let verifying_key = signing.verifying_key();
     opener.set_terms([Term { slot, since: Epoch(0), until: None, verifying_key }]).unwrap();
     sealer.set_signing_key(signing);
-    let (body, mut sealed) = (Announcement::new(1, 0).to_bytes(), Vec::new());
+    let (body, mut sealed) = (Announcement { start: 1, orders: 0 }.to_bytes(), Vec::new());
     let (class, binding) = (Class::Signed, Binding::link());
     sealer.append(class, Form::Full, &binding, META, &body, &mut sealed).unwrap();
     let attached = Attached { context: CONTEXT, binding: &binding, meta: META };

@@ -60,7 +60,7 @@ mod session;
 mod sign;
 mod window;
 
-pub use announcement::{AnnouncedQuestions, Announcement, ReaderQuestion};
+pub use announcement::Announcement;
 pub use binding::{Attached, Binding};
 pub use context::SenderContext;
 pub use epoch::{EpochSecret, Epochs, History};
@@ -69,4 +69,5 @@ pub use group::{Class, Epoch, Group, GroupId, Slot, Suite};
 pub use header::{Encoded, Form, KeyId, SframeHeader};
 pub use opener::{OpenedMessage, Opener, PendingAnnouncement, PendingOpen, Term};
 pub use sealer::Sealer;
-pub use sign::{SigningKey, is_weak_key, verifies_open};
+pub use session::SessionState;
+pub use sign::{SigningKey, verifies_open};

@@ -19,10 +19,8 @@ sealane_message::limits! {
     MAX_EPOCHS_HELD: usize = 4096, "secrets";
     /// Messages that a sender seals under one context. Then it draws another one.
     MAX_KEY_MESSAGES: u64 = 1 << 32, "messages";
-    /// Questions of a live reader that an answer still counts for. Beyond it the oldest is void.
-    MAX_QUESTIONS_HELD: usize = 16, "questions";
-    /// Questions of readers that one announcement answers. Others wait until they are asked again.
-    MAX_ANSWERS: usize = 16, "answers";
+    /// How far ahead of a live sender its ceiling is stored: what a restart refuses at most.
+    MAX_CEILING_BLOCK: u64 = 1 << 14, "messages";
     /// Announcements of unknown contexts that a live reader tries until its caller allows more.
     MAX_TRIALS: u32 = 32, "trials";
     /// A policy file. A larger one is refused.

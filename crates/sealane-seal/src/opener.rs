@@ -4,7 +4,7 @@ use crate::aead::Key;
 use crate::associated::Associated;
 use crate::header::{Form, KeyId, SframeHeader};
 use crate::limits::{MAX_LIVE_EPOCHS_BEHIND, MAX_TRIALS, SIGNATURE_BYTES};
-use crate::session::SenderSession;
+use crate::session::{SenderSession, SessionState};
 use crate::{
     Announcement, Attached, Class, Epoch, EpochSecret, Epochs, Error, Group, SenderContext, Slot,
     derive,
@@ -12,14 +12,12 @@ use crate::{
 
 mod layout;
 mod live;
-mod questions;
 mod slots;
 mod terms;
 
 pub use layout::OpenedMessage;
 use layout::SealLayout;
 pub use live::{PendingAnnouncement, PendingOpen};
-use questions::{AnnouncedAt, ReaderQuestions};
 use slots::{KeyOf, SlotKeys, SlotTable};
 pub use terms::Term;
 use terms::Terms;
@@ -36,7 +34,6 @@ pub struct Opener {
     associated: Associated,
     /// Announcements of unknown contexts that may still be tried.
     trials: u32,
-    questions: ReaderQuestions,
 }
 
 impl Opener {
@@ -60,7 +57,6 @@ impl Opener {
             terms: Terms::default(),
             associated: Associated::new(group.id()),
             trials: MAX_TRIALS,
-            questions: ReaderQuestions::default(),
         })
     }
 

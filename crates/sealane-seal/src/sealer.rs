@@ -55,27 +55,6 @@ impl Sealer {
         })
     }
 
-    /// Goes on in the newest of these epochs, under its context: readers that know the context need
-    /// no other announcement. In a later epoch its first message has the counter `next`. In the
-    /// same one, whose secret may be another fork's, its counters go on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::EpochUnknown`] if the epochs are another group's, [`Error::EpochPast`] if they end
-    /// before its own. Nothing changes then.
-    pub fn enter(&mut self, epochs: &Epochs, next: u64) -> Result<(), Error> {
-        let epoch = epochs.newest();
-        if epoch < self.epoch {
-            // It may have used counters of that epoch.
-            return Err(Error::EpochPast);
-        }
-        self.keys = keys(self.group, self.slot, self.context, epochs)?;
-        if epoch > self.epoch {
-            (self.epoch, self.next) = (epoch, next);
-        }
-        Ok(())
-    }
-
     /// Sets the key of class S.
     pub fn set_signing_key(&mut self, key: SigningKey) {
         self.signing = Some(key);

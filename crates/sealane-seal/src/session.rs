@@ -1,181 +1,221 @@
 //! The state that a live reader keeps of each sender.
 
-use crate::limits::WINDOW_BITS;
+use crate::limits::{MAX_CEILING_BLOCK, MAX_COUNTER};
 use crate::window::ReplayWindow;
-use crate::{Class, Epoch, Error, SenderContext};
+use crate::{Epoch, Error, SenderContext, Slot};
 
 /// A sender that announced itself, as its reader knows it.
-///
-/// All holders of the group's key can make an unsigned frame of any slot. So such frames move a
-/// window of their own, and nothing that signed messages depend on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct SenderSession {
     pub(crate) context: SenderContext,
     pub(crate) start: u64,
-    signed: ReplayWindow,
-    unsigned: ReplayWindow,
-    /// Unsigned counters that stay closed though the window was set back.
-    closed: Option<ClosedCounters>,
-    /// An unsigned frame was refused as a repeat or behind the window. Nothing has proved yet that
-    /// the sender made it.
-    is_refused: bool,
-    /// An announcement lies behind the unsigned window, and the sender is asked whether it is old.
-    doubt: WindowDoubt,
+    pub(crate) window: ReplayWindow,
+    /// Below it a restart accepts nothing: as it was stored last.
+    ceiling: u64,
+    /// When the ceiling was raised last, or was last asked for ahead; and the next counter then.
+    raised_ms: u64,
+    raised_at: u64,
+    /// The ceiling that is being stored ahead; 0 if none is.
+    ahead: u64,
 }
 
-/// Counters of one epoch, at most as many as a window has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct ClosedCounters {
-    epoch: Epoch,
-    from: u64,
-    to: u64,
-}
-
-/// Whether somebody else may have moved the unsigned window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum WindowDoubt {
-    None,
-    /// The next question of the reader is to settle it.
-    Raised,
-    /// That question and all later ones settle it. The window is the one of that time; it lies
-    /// elsewhere, since hardly a session is ever in doubt.
-    Asked {
-        question: u64,
-        before: Box<ReplayWindow>,
-    },
-}
-
-/// How an announcement proves that it was made of late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FreshAnswer {
-    /// It answers none of the reader's questions.
-    Missing,
-    /// It answers that question of the reader, and perhaps earlier ones.
-    To(u64),
-}
+/// A block that was used up faster than this doubles.
+const SHORT_MS: u64 = 500;
+/// A block that was not used up within this is given up: its sender has become slower.
+const LONG_MS: u64 = 1000;
+/// The time that a ceiling lasts which is stored ahead, at the rate of the counters before it. It
+/// is less than a second, so that a restart refuses no more than a second's messages.
+const AHEAD_MS: u64 = 750;
 
 impl SenderSession {
-    /// The session that an announcement begins. Nothing that was sealed before it is taken: an
-    /// earlier run of the reader may have accepted it.
-    pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch, counter: u64) -> Self {
-        let window = ReplayWindow::closed_below(epoch, counter);
-        let (closed, is_refused, doubt) = (None, false, WindowDoubt::None);
+    pub(crate) fn new(context: SenderContext, start: u64, epoch: Epoch) -> SenderSession {
         SenderSession {
             context,
             start,
-            signed: window,
-            unsigned: window,
-            closed,
-            is_refused,
-            doubt,
+            window: ReplayWindow::new(epoch),
+            ceiling: 0,
+            raised_ms: 0,
+            raised_at: 0,
+            ahead: 0,
         }
     }
 
-    /// Whether a message of the session may be accepted.
-    pub(crate) fn check(&self, class: Class, epoch: Epoch, counter: u64) -> Result<(), Error> {
-        let window = self.window(class);
-        if epoch < window.epoch().max(self.signed.epoch()) {
-            return Err(Error::EpochPast);
+    /// The ceiling that has to be stored before a counter is accepted, if it has to be: far enough
+    /// ahead that a fast sender does not make the reader write for each message, and no farther
+    /// than what it sends in about a second. Of a sender that became slower it is a lower one.
+    pub(crate) fn raise(&self, epoch: Epoch, counter: u64, now_ms: u64) -> Option<CeilingRaise> {
+        let is_same = epoch == self.window.epoch();
+        let accepted = if is_same { self.window.next() } else { 0 };
+        let least = accepted.max(counter + 1);
+        let passed_ms = now_ms.saturating_sub(self.raised_ms);
+        let is_ahead = is_same && counter < self.ceiling;
+        if is_ahead && (passed_ms < LONG_MS || least == self.ceiling) {
+            return None;
         }
-        let is_closed = |closed: ClosedCounters| {
-            closed.epoch == epoch && (closed.from..closed.to).contains(&counter)
+        let block = match passed_ms {
+            ..SHORT_MS => self.block() * 2,
+            SHORT_MS..LONG_MS => self.block() / 2,
+            LONG_MS.. => 1,
         };
-        if class != Class::Signed && self.closed.is_some_and(is_closed) {
-            return Err(Error::Replayed);
+        let block = block.clamp(1, MAX_CEILING_BLOCK);
+        Some(CeilingRaise { ceiling: least + block - 1, raised_ms: now_ms })
+    }
+
+    /// By how much the ceiling was raised last.
+    fn block(&self) -> u64 {
+        match self.ceiling {
+            0 => 0,
+            ceiling => ceiling.saturating_sub(self.raised_at) + 1,
         }
-        if epoch == window.epoch() { window.check(counter) } else { Ok(()) }
     }
 
-    /// Marks a counter that [`SenderSession::check`] let pass.
-    pub(crate) fn accept(&mut self, class: Class, epoch: Epoch, counter: u64) {
-        let window = if class == Class::Signed { &mut self.signed } else { &mut self.unsigned };
-        if window.epoch() != epoch {
-            *window = ReplayWindow::new(epoch);
+    /// Takes a lower ceiling over at once: it may be stored by now, whether its message is accepted
+    /// or not. It takes the place of one that was stored ahead, too.
+    pub(crate) fn lower(&mut self, epoch: Epoch, ceiling: u64) {
+        self.ahead = 0;
+        if epoch == self.window.epoch() {
+            self.ceiling = self.ceiling.min(ceiling);
         }
-        window.accept(counter);
     }
 
-    /// Whether a start that is announced in `epoch` comes after this one. A later epoch is enough:
-    /// otherwise a member whose clock was wrong, or that left the group, could keep the slot from
-    /// the next one that has it.
-    pub(crate) fn is_before(&self, epoch: Epoch, start: u64) -> bool {
-        (self.signed.epoch(), self.start) < (epoch, start)
+    /// Marks a counter, under a ceiling that was stored.
+    pub(crate) fn accept(&mut self, epoch: Epoch, counter: u64, raise: Option<CeilingRaise>) {
+        if self.window.epoch() != epoch {
+            self.window = ReplayWindow::new(epoch);
+            self.ceiling = 0;
+        }
+        if let Some(CeilingRaise { ceiling, raised_ms }) = raise {
+            debug_assert!(
+                ceiling > counter && ceiling >= self.window.next(),
+                "a ceiling lies above all that was accepted"
+            );
+            (self.ceiling, self.raised_ms, self.ahead) = (ceiling, raised_ms, 0);
+            self.raised_at = self.window.next().max(counter + 1);
+        }
+        self.window.accept(counter);
     }
 
-    /// Notes why [`SenderSession::check`] refused a frame. If somebody has used up the counters
-    /// that the sender is about to use, this alone shows it.
-    pub(crate) fn refused(&mut self, class: Class, error: &Error) {
-        self.is_refused |=
-            class != Class::Signed && matches!(error, Error::Replayed | Error::Stale);
+    /// The ceiling that is worth storing before a counter needs it, once half of the counters below
+    /// the last one are used: as many as come in [`AHEAD_MS`] at the rate of that half, and no more
+    /// than twice as many as there were. Nothing of a sender that comes to a stop, or sends once in
+    /// a second. It is given once: where it cannot be stored, the next message stores one itself.
+    pub(crate) fn ask_ahead(&mut self, now_ms: u64) -> Option<u64> {
+        let next = self.window.next();
+        let lay_ahead = self.ceiling.saturating_sub(self.raised_at);
+        let is_asked = self.ahead > 0;
+        if is_asked || self.ceiling.saturating_sub(next) > lay_ahead / 2 {
+            return None;
+        }
+        let used = next.saturating_sub(self.raised_at);
+        let passed_ms = now_ms.saturating_sub(self.raised_ms).max(1);
+        let wanted = used.saturating_mul(AHEAD_MS) / passed_ms;
+        let ceiling = next + wanted.min(2 * lay_ahead).min(MAX_CEILING_BLOCK);
+        if ceiling <= self.ceiling {
+            return None;
+        }
+        (self.ahead, self.raised_ms, self.raised_at) = (ceiling, now_ms, next);
+        Some(ceiling)
     }
 
-    /// Takes an announcement that passed [`SenderSession::check`]. If unsigned frames have moved
-    /// their window beyond it, others than the sender made them, and the window is set back.
+    /// Goes on under a ceiling that [`SenderSession::ask_ahead`] gave and that is stored now. It is
+    /// void if another one was given to be stored since then.
+    pub(crate) fn take_ahead(&mut self, epoch: Epoch, ceiling: u64) {
+        if self.ahead == ceiling && self.window.epoch() == epoch {
+            self.ceiling = self.ceiling.max(ceiling);
+            self.ahead = 0;
+        }
+    }
+}
+
+/// A ceiling that is to be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CeilingRaise {
+    pub(crate) ceiling: u64,
+    raised_ms: u64,
+}
+
+/// A live sender's session at rest: to be stored before the message that asked for it is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionState {
+    pub(crate) slot: Slot,
+    pub(crate) epoch: Epoch,
+    pub(crate) context: SenderContext,
+    pub(crate) start: u64,
+    pub(crate) ceiling: u64,
+}
+
+const VERSION: u8 = 1;
+
+impl SessionState {
+    /// Bytes of a state at rest.
+    pub const BYTES: usize = 1 + 2 + 8 + SenderContext::BYTES + 8 + 8;
+
+    /// The sender.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// The context that the sender announced last.
+    pub fn context(&self) -> SenderContext {
+        self.context
+    }
+
+    /// Every counter below it counts as accepted after a restart.
+    pub fn ceiling(&self) -> u64 {
+        self.ceiling
+    }
+
+    /// The same session, of which nothing is accepted any more: its sender has to start anew.
+    #[must_use]
+    pub fn closed(self) -> SessionState {
+        SessionState { ceiling: MAX_COUNTER + MAX_CEILING_BLOCK, ..self }
+    }
+
+    pub(crate) fn session(&self) -> SenderSession {
+        let window = ReplayWindow::closed_below(self.epoch, self.ceiling);
+        let ceiling = self.ceiling;
+        let raised_at = ceiling;
+        SenderSession {
+            window,
+            ceiling,
+            raised_at,
+            ..SenderSession::new(self.context, self.start, self.epoch)
+        }
+    }
+
+    /// Version 1, slot, epoch, context, start and ceiling; integers big-endian.
+    pub fn to_bytes(&self) -> [u8; SessionState::BYTES] {
+        let mut bytes = [VERSION; SessionState::BYTES];
+        let parts: [&[u8]; 5] = [
+            &self.slot.number().to_be_bytes(),
+            &self.epoch.0.to_be_bytes(),
+            &self.context.0,
+            &self.start.to_be_bytes(),
+            &self.ceiling.to_be_bytes(),
+        ];
+        let targets = bytes.iter_mut().skip(1);
+        targets.zip(parts.into_iter().flatten()).for_each(|(target, byte)| *target = *byte);
+        bytes
+    }
+
+    /// Reads a state.
     ///
-    /// An announcement that was held back on its way looks the same: true frames came before it. So
-    /// only one counts that was made after the frames were accepted, since it answers a question
-    /// that was asked then. Whether such a question is worth asking is the result.
-    pub(crate) fn announce(&mut self, epoch: Epoch, counter: u64, answer: FreshAnswer) -> bool {
-        let is_newest = (epoch, counter) >= (self.signed.epoch(), self.signed.next());
-        self.accept(Class::Signed, epoch, counter);
-        if !is_newest {
-            return false;
+    /// # Errors
+    ///
+    /// [`Error::Malformed`] for a wrong length, version, slot or ceiling.
+    pub fn from_bytes(bytes: &[u8]) -> Result<SessionState, Error> {
+        let bytes: &[u8; SessionState::BYTES] = bytes.try_into().map_err(|_| Error::Malformed)?;
+        let [VERSION, high, low, words @ ..] = bytes else { return Err(Error::Malformed) };
+        let slot = Slot::new(u16::from_be_bytes([*high, *low])).ok_or(Error::Malformed)?;
+        let (words, _) = words.as_chunks();
+        let [epoch, context, start, ceiling] = words else { return Err(Error::Malformed) };
+        let ceiling = u64::from_be_bytes(*ceiling);
+        if ceiling > MAX_COUNTER + MAX_CEILING_BLOCK {
+            return Err(Error::Malformed);
         }
-        // The sender comes to counters that others have used. A recording of those frames costs it
-        // a question. Counters that stayed closed would cost all of them.
-        let is_reached = |closed: &ClosedCounters| {
-            (closed.epoch, closed.from) <= (epoch, counter.saturating_add(WINDOW_BITS))
-        };
-        self.closed = self.closed.filter(|closed| !is_reached(closed));
-        match (answer, &self.doubt) {
-            (FreshAnswer::To(answered), WindowDoubt::Asked { question, before })
-                if answered >= *question =>
-            {
-                let before = **before;
-                (self.doubt, self.is_refused) = (WindowDoubt::None, false);
-                // A true frame beyond the announcement did not exist when the question was asked.
-                if (before.epoch(), before.next()) > (epoch, counter + 1) {
-                    self.set_back(epoch, counter, &before);
-                }
-            }
-            (_, WindowDoubt::None) if self.is_doubtful(epoch, counter) => {
-                self.doubt = WindowDoubt::Raised;
-            }
-            _ => {}
-        }
-        self.doubt != WindowDoubt::None
-    }
-
-    /// Whether the unsigned window may refuse the frame behind an announcement. Within its width it
-    /// usually admits that frame, since frames overtake one another.
-    fn is_doubtful(&self, epoch: Epoch, counter: u64) -> bool {
-        let width = if self.is_refused { 1 } else { WINDOW_BITS };
-        let place = (self.unsigned.epoch(), self.unsigned.next());
-        place > (epoch, counter.saturating_add(width))
-    }
-
-    /// Sets the unsigned window back to an announcement. It keeps what was accepted since the
-    /// question was asked: that may be true.
-    fn set_back(&mut self, epoch: Epoch, counter: u64, before: &ReplayWindow) {
-        let after = self.unsigned;
-        self.unsigned = after.set_back(epoch, counter, before);
-        // Otherwise a recording of the frame that moved the window would do so again. No more than
-        // a window's width is closed: whoever moved it chose how far.
-        let to = after.next();
-        let near = if after.epoch() == epoch { counter + 1 + WINDOW_BITS } else { 0 };
-        let from = to.saturating_sub(WINDOW_BITS).max(near);
-        self.closed = (from < to).then_some(ClosedCounters { epoch: after.epoch(), from, to });
-    }
-
-    /// The reader asks a question: it settles a doubt that was raised before it.
-    pub(crate) fn ask(&mut self, question: u64) {
-        if self.doubt == WindowDoubt::Raised {
-            self.doubt = WindowDoubt::Asked { question, before: Box::new(self.unsigned) };
-        }
-    }
-
-    fn window(&self, class: Class) -> &ReplayWindow {
-        if class == Class::Signed { &self.signed } else { &self.unsigned }
+        let epoch = Epoch(u64::from_be_bytes(*epoch));
+        let (context, start) = (SenderContext(*context), u64::from_be_bytes(*start));
+        Ok(SessionState { slot, epoch, context, start, ceiling })
     }
 }
 

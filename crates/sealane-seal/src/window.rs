@@ -67,23 +67,6 @@ impl ReplayWindow {
         debug_assert_eq!(self.check(counter), Err(Error::Replayed), "what was accepted is marked");
     }
 
-    /// This window, set back to a counter: all up to it count as accepted. Of those above it, as
-    /// far as a window reaches, those do that were accepted since it was `before`.
-    pub(crate) fn set_back(&self, epoch: Epoch, counter: u64, before: &ReplayWindow) -> Self {
-        let mut back = ReplayWindow::closed_below(epoch, counter + 1);
-        if self.epoch != epoch {
-            return back;
-        }
-        let has = |window: &ReplayWindow, counter| {
-            window.epoch == epoch && window.check(counter) == Err(Error::Replayed)
-        };
-        let reach = back.next.saturating_add(WINDOW_BITS).min(self.next);
-        for since in (back.next..reach).filter(|above| has(self, *above) && !has(before, *above)) {
-            back.accept(since);
-        }
-        back
-    }
-
     fn clear(&mut self, counter: u64) {
         let (word, bit) = bit_of(counter);
         if let Some(word) = self.bits.get_mut(word) {

@@ -73,8 +73,8 @@ pub use metrics::{
 pub use publishing::{DirectAnswer, PublishAnswered, PublishSession, QueueShare, StoredPlace};
 pub use shares::{OwnShares, ShareHeld, ShareKind, ShareRules};
 pub use store::{
-    OwnedRows, StoreBackup, StoreId, backup, check, check_room, is_in_use, newest_generation,
-    newest_ms, owned, receive, restore, store_id,
+    OwnedRows, StoreBackup, StoreId, backup, check, is_in_use, newest_generation, newest_ms, owned,
+    restore, store_id,
 };
 pub use subscription::{
     DeliveryBurst, DeliveryPiece, SteeredTopics, StreamDelivery, StreamSubscription,

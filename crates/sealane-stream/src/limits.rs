@@ -9,7 +9,7 @@ sealane_message::limits! {
     MAX_DEAD_STREAMS: usize = 100_000, "streams";
     /// Streams below `groups/`. A further one is refused.
     MAX_GROUP_STREAMS: usize = 10_000, "streams";
-    /// Rules of retention. A further one is refused, but for the first of each token.
+    /// Rules of retention. A further one is refused.
     MAX_RULES: usize = 256, "rules";
     /// Streams below `audit/`. A further one is refused.
     MAX_AUDIT_STREAMS: usize = 16, "streams";
@@ -58,8 +58,6 @@ sealane_message::limits! {
     MIN_OWNER_STREAMS: u64 = 24, "streams";
     /// Streams below `groups/` that a token may have, whatever others have.
     MIN_OWNER_GROUP_STREAMS: u64 = 2, "streams";
-    /// Rules of retention that a token may have, whatever others have.
-    MIN_OWNER_RULES: u64 = 1, "rules";
     /// Messages that a token may have held back, whatever others have.
     MIN_OWNER_DELAYED: u64 = 240, "messages";
     /// Consumers that a token may have, whatever others have.

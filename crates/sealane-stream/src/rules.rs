@@ -9,10 +9,11 @@ use std::sync::Arc;
 use sealane_message::{Pattern, Topic};
 use sealane_protocol::RetentionRule;
 
-use crate::Retention;
 use crate::commit::RuleRow;
+use crate::limits::MAX_RULES;
 use crate::store::{StoreFault, StreamSettings};
 use crate::writer::CommandRefusal;
+use crate::{Error, Retention};
 
 /// The rules of a hub.
 #[derive(Debug, Clone, Default)]
@@ -84,13 +85,26 @@ impl RuleTable {
             let (pattern, other) = (pattern.to_string(), other.pattern.to_string());
             return Err(CommandRefusal::RuleTie { pattern, other });
         }
+        if self.rules.len() >= MAX_RULES && !self.rules.iter().any(|rule| is_same(&rule)) {
+            return Err(CommandRefusal::TooMany { what: "rules", limit: MAX_RULES as u64 });
+        }
         Ok(())
     }
 
-    /// The maker of the rule of a pattern, if there is one.
-    pub(crate) fn maker(&self, pattern: &Pattern) -> Option<&str> {
-        let rule = self.rules.iter().find(|rule| rule.pattern == *pattern)?;
-        Some(&rule.maker)
+    /// Refuses a rule of a maker that has made so many others already.
+    pub(crate) fn check_share(
+        &self,
+        pattern: &Pattern,
+        maker: &str,
+        share: usize,
+    ) -> Result<(), CommandRefusal> {
+        let others = self.rules.iter().filter(|rule| rule.maker == maker);
+        if others.filter(|rule| rule.pattern != *pattern).count() < share {
+            return Ok(());
+        }
+        let (owner, limit) = (maker.to_owned(), share as u64);
+        let taken = Error::ShareTaken { owner, what: "rules of retention", limit };
+        Err(CommandRefusal::Share(Box::new(taken)))
     }
 
     /// These rules and one more, in the place of one of the same pattern.
@@ -217,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_is_refused_when_it_is_made() {
+    fn a_tie_is_refused_when_it_is_made_and_so_is_one_rule_too_many() {
         let rules = table(&[("a/*", 1), ("b/**", 1)], 0);
         let refused = |pattern: &str| rules.check(&pattern.parse().unwrap()).is_err();
         for tied in ["*/a", "b/*/**", "*/b/**"] {
@@ -226,5 +240,24 @@ mod tests {
         for fine in ["a/*", "*/a/b", "a/**", "c/*", "**"] {
             assert!(!refused(fine), "{fine}");
         }
+        let mut many = RuleTable::default();
+        for n in 0..MAX_RULES {
+            many = many.with(rule(&format!("s/{n}"), 1));
+        }
+        let more = many.check(&"s/more".parse().unwrap());
+        let limit = MAX_RULES as u64;
+        assert_eq!(more, Err(CommandRefusal::TooMany { what: "rules", limit }));
+        assert_eq!(many.check(&"s/0".parse().unwrap()), Ok(()), "one that is there may change");
+    }
+
+    #[test]
+    fn a_maker_has_its_share_of_the_rules_and_leaves_others_theirs() {
+        let made = |pattern: &str| RetentionRule { maker: "a".to_owned(), ..rule(pattern, 1) };
+        let rules = RuleTable::default().with(made("x/*")).with(made("y/*"));
+        let may = |pattern: &str, maker, share| {
+            rules.check_share(&pattern.parse().unwrap(), maker, share).is_ok()
+        };
+        assert!(!may("z/*", "a", 2) && may("z/*", "a", 3) && may("z/*", "b", 2));
+        assert!(may("x/*", "a", 2), "one of its own may change");
     }
 }

@@ -151,6 +151,11 @@ impl ShareBook {
         tally
     }
 
+    /// The rules of retention that one maker may make.
+    pub(crate) fn rules_of_a_maker(&self) -> usize {
+        self.rules.lock().rules_of_a_maker()
+    }
+
     /// Has these rules hold from now on. What an owner has beyond them it keeps.
     pub(crate) fn set_rules(&self, rules: ShareRules) {
         // Both locks in the order of `of`: an owner that comes meanwhile has the new rules.
@@ -359,7 +364,7 @@ impl OwnerTally {
 }
 
 fn of<T>(all: &[T; KINDS], kind: ShareKind) -> &T {
-    let [streams, groups, delayed, keys, messages, sessions, consumers, in_flight, rules] = all;
+    let [streams, groups, delayed, keys, messages, sessions, consumers, in_flight] = all;
     match kind {
         ShareKind::Streams => streams,
         ShareKind::GroupStreams => groups,
@@ -369,7 +374,6 @@ fn of<T>(all: &[T; KINDS], kind: ShareKind) -> &T {
         ShareKind::Sessions => sessions,
         ShareKind::Consumers => consumers,
         ShareKind::InFlight => in_flight,
-        ShareKind::Rules => rules,
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) mod trouble;
 mod write;
 
 pub(crate) use apply::AppliedCounts;
-pub use backup::{StoreBackup, backup, check, check_room, newest_ms, receive, restore};
+pub use backup::{StoreBackup, backup, check, newest_ms, restore};
 pub(crate) use fault::StoreFault;
 pub use generation::newest_generation;
 pub(crate) use generation::of_clock;

@@ -57,11 +57,7 @@ use watch::ClockWatch;
 /// Where the log could not be copied whole, it is tried again after so much more.
 const COPY_AGAIN_BYTES: u64 = 4 << 20;
 
-/// The bytes that must fit until a full store is said to take messages again. A single message
-/// needs less, and the log gives back a little now and then: neither means that there is room.
-const RECOVERED_BYTES: u64 = 1 << 20;
-
-/// The bytes requested when the store opens, to see whether it is full.
+/// The bytes requested to see whether there is room again.
 const PROBE_BYTES: u64 = 256 << 10;
 
 /// How long acknowledgements wait for company. The model of the hub does not wait.
@@ -242,9 +238,6 @@ impl StoreWriter {
         let mut room = RoomPlan::default();
         let bytes: u64 = batch.iter().map(WriterCommand::bytes).sum();
         if bytes > 0 {
-            // Messages of `memory` streams that were answered for are part of the same commit.
-            let unsaved = self.unsaved.iter().flat_map(|staged| &staged.blocks);
-            let bytes = bytes + unsaved.map(|block| block.stored_bytes()).sum::<u64>();
             room.unstorable = self.unstorable(bytes);
             room.has_room = room.unstorable.is_none();
         }
@@ -359,19 +352,16 @@ impl StoreWriter {
     fn look_again(&mut self) {
         let fault = self.registry.fault.lock().clone();
         self.say(fault.as_ref());
-        // Messages of `memory` streams that were answered for have to be stored first. The commit
-        // behind this look tries that. Without the fault more would be answered for, until no
-        // commit holds it.
-        if fault.is_none() || !self.unsaved.is_empty() {
+        if fault.is_none() {
             return;
         }
-        self.keep_log_short(PROBE_BYTES);
-        match self.writes.prove_room(&self.registry.log, RECOVERED_BYTES) {
+        // Begun and rolled back: that takes the lock which a commit needs, and leaves nothing.
+        let room = self.writes.take_room(&self.registry.log, PROBE_BYTES);
+        let begun = room.and_then(|()| self.writes.begin());
+        self.writes.rollback();
+        match begun {
             Ok(()) => self.clear_fault(),
-            Err(fault) => {
-                self.writes.rollback();
-                self.note_fault(&fault);
-            }
+            Err(fault) => self.note_fault(&fault),
         }
     }
 
@@ -458,7 +448,9 @@ fn again_at(log_bytes: u64, log_bytes_max: u64, has_waited: bool) -> u64 {
 impl StoreWriter {
     /// The commit stands.
     fn settle(&mut self, mut plan: CommitPlan, counts: &AppliedCounts) {
-        if !plan.is_stripped && self.is_proof(plan.room.has_room) {
+        // A commit that adds nothing succeeds on a full disk, and says nothing about room.
+        let is_full = *self.registry.fault.lock() == Some(StoreFault::Full);
+        if !plan.is_stripped && (plan.room.has_room || !is_full) {
             self.clear_fault();
         }
         // If a stream goes, its acknowledged messages that are not stored go with it.
@@ -480,17 +472,6 @@ impl StoreWriter {
         self.queue.defer(settle::settle(plan, counts, &self.registry));
     }
 
-    /// Whether a commit that stands shows that the store takes messages; `has_room`: there was room
-    /// for what it added.
-    fn is_proof(&mut self, has_room: bool) -> bool {
-        if *self.registry.fault.lock() != Some(StoreFault::Full) {
-            return true;
-        }
-        // A commit that adds nothing succeeds on a full disk, and says nothing about room. One that
-        // adds little says no more than that this little was there.
-        has_room && self.writes.find_room(&self.registry.log, RECOVERED_BYTES).is_ok()
-    }
-
     /// Keeps what the commit has stored of sessions, unless rows of others went with it.
     fn keep_sessions(&mut self, plan: &mut CommitPlan, counts: &AppliedCounts) {
         let (hour, is_stripped) = (plan.stamp_ms / HOUR_MS, plan.is_stripped);
@@ -500,10 +481,7 @@ impl StoreWriter {
                 self.sessions.keep(staged.stream.number, key, session.stored(hour));
             }
         }
-        // A row whose hour was set right has another one than is kept here. In the hour that is
-        // kept its session would be taken for written, and would go too early.
-        let has_others = counts.sessions_expired > 0 || counts.restamped > 0;
-        if has_others || plan.streams.removes_some() {
+        if counts.sessions_expired > 0 || plan.streams.removes_some() {
             self.sessions.clear();
         }
     }

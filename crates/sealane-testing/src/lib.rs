@@ -51,9 +51,7 @@ pub use packet_recorder::PacketRecorder;
 pub use process::{TestProcess, feed, json_text, run, signal, succeed, until_says};
 pub use random::{SeededRandom, seed_of_run};
 pub use script::{npm_package, repository, run_script};
-pub use search::{
-    copies_in_memory, copy_folder, files_below, holds, process_memory, process_memory_kib,
-};
+pub use search::{copy_folder, files_below, holds, process_memory, process_memory_kib};
 pub use text::{hex, now_ms, unhex};
 pub use wait::{PATIENCE, until, until_told};
 #[cfg(feature = "async")]

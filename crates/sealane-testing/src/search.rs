@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -59,36 +58,4 @@ pub fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Copies a folder with its modes and times, as a thief or a backup would.
 pub fn copy_folder(from: &Path, to: &Path) {
     crate::succeed(Command::new("cp").arg("-a").args([from, to]));
-}
-
-/// How often bytes stand in what this process may write of its memory. They are given with each bit
-/// turned, so that the search does not find itself.
-pub fn copies_in_memory(turned: &[u8]) -> usize {
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("it runs");
-    let memory = File::open("/proc/self/mem").expect("its memory is ours");
-    let mut part = vec![0; 1 << 20];
-    let own = part.as_ptr() as u64..part.as_ptr() as u64 + part.len() as u64;
-    let mut count = 0;
-    for line in maps.lines().filter(|line| line.contains(" rw")) {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-        let (from, to) = range.expect("a range of addresses");
-        let [mut at, to] = [from, to].map(|text| u64::from_str_radix(text, 16).expect("hex"));
-        while at < to {
-            // The part that was read lies there, too, and is no copy of its own.
-            if own.contains(&at) {
-                at = own.end;
-                continue;
-            }
-            let until = if at < own.start { to.min(own.start) } else { to };
-            let wanted = usize::try_from(until - at).expect("it fits").min(part.len());
-            let Ok(read @ 1..) = memory.read_at(&mut part[..wanted], at) else { break };
-            let is_copy = |window: &&[u8]| window.iter().zip(turned).all(|(a, b)| *a == !*b);
-            count += part[..read].windows(turned.len()).filter(is_copy).count();
-            // One that lies across two parts is found in the second.
-            let step = read.saturating_sub(turned.len() - 1).max(1);
-            at += if at + read as u64 == until { read } else { step } as u64;
-        }
-        part.fill(0);
-    }
-    count
 }

@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sealane_vault::{
-    ChunkCompression, GetOptions, PutAccess, PutOptions, Snapshot, VaultMetadata, VaultOwner,
-    VaultStore,
+    ChunkCompression, GetOptions, PutOptions, Snapshot, Vault, VaultMetadata, VaultStore,
 };
 
 use shared::{CHEAP, PASSPHRASE, Seed, mixed_files};
@@ -123,20 +122,14 @@ impl Bench {
         show("zstd-3 alone", Instant::now() - taken, amount.0, amount.1, Some(stored));
     }
 
-    fn vault(&self) -> VaultOwner {
+    fn vault(&self) -> Vault {
         let store = VaultStore::open(self.folder.join("vault").to_str().unwrap()).unwrap();
         let state = Some(self.folder.join("state"));
         let options = sealane_vault::OpenOptions { state, ..Default::default() };
-        VaultOwner::init(store, PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options).unwrap()
+        Vault::init(store, PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options).unwrap()
     }
 
-    fn put(
-        &self,
-        vault: &VaultOwner,
-        row: &str,
-        options: &PutOptions,
-        source: &Path,
-    ) -> (u64, u64) {
+    fn put(&self, vault: &Vault, row: &str, options: &PutOptions, source: &Path) -> (u64, u64) {
         let begun = Instant::now();
         let put = vault.put_paths(&[source.to_owned()], options).unwrap();
         let counts = put.counts;
@@ -144,7 +137,7 @@ impl Bench {
         (counts.files, counts.bytes)
     }
 
-    fn restore(&self, vault: &VaultOwner, snapshot: &Snapshot, amount: (u64, u64), label: &str) {
+    fn restore(&self, vault: &Vault, snapshot: &Snapshot, amount: (u64, u64), label: &str) {
         // Each into a folder of its own, and none removed before the end: ext4 looks at every inode
         // that was freed lately before it takes one, which is no cost of a restore.
         for round in 0..ROUNDS {
@@ -156,7 +149,7 @@ impl Bench {
         }
     }
 
-    fn ranges(&self, vault: &VaultOwner, snapshot: &Snapshot) {
+    fn ranges(&self, vault: &Vault, snapshot: &Snapshot) {
         if snapshot.counts.files > 1 {
             return;
         }

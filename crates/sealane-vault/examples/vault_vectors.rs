@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, makedev, mknodat};
 use sealane_vault::{
-    Argon2Cost, ChunkCompression, OpenOptions, PutAccess, PutOptions, RecoveryCode, RotateOptions,
-    SlotSecret, Snapshot, SnapshotEntryKind, VaultMetadata, VaultOwner, VaultStore, VaultWriter,
+    Argon2Cost, ChunkCompression, OpenOptions, PutOptions, RecoveryCode, RotateOptions, SlotSecret,
+    Snapshot, SnapshotEntryKind, Vault, VaultMetadata, VaultStore,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = || VaultStore::open(&place.to_string_lossy());
     let options = OpenOptions { state: Some(work.join("state")), ..OpenOptions::default() };
     let vault =
-        VaultOwner::init(store()?, PASSPHRASE.as_bytes(), COST, VaultMetadata::Sealed, &options)?;
+        Vault::init(store()?, PASSPHRASE.as_bytes(), COST, VaultMetadata::Sealed, &options)?;
     for compression in [ChunkCompression::Zstd(3), ChunkCompression::Lz4, ChunkCompression::None] {
         // Other content each time, so that every compression has chunks of its own.
         fs::write(source.join("changes"), format!("{compression:?} ").repeat(500))?;
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         vault.put_paths(std::slice::from_ref(&source), &put)?;
     }
     let key = vault.add_writer("a host")?;
-    let writer = VaultWriter::open(store()?, &key, &options)?;
+    let writer = Vault::open(store()?, &SlotSecret::Writer(&key), &options)?;
     fs::write(source.join("changes"), "by a writer ".repeat(500))?;
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())?;
@@ -78,28 +78,28 @@ fn change_twice(
     source: &Path,
     store: &dyn Fn() -> Result<VaultStore, sealane_vault::Error>,
     options: &OpenOptions,
-) -> Result<(VaultOwner, RecoveryCode), Box<dyn std::error::Error>> {
+) -> Result<(Vault, RecoveryCode), Box<dyn std::error::Error>> {
     let secret = SlotSecret::Passphrase(PASSPHRASE.as_bytes());
-    let key = VaultOwner::open(store()?, &secret, options)?.add_writer("another host")?;
+    let key = Vault::open(store()?, &secret, options)?.add_writer("another host")?;
     let mut last = None;
     for change in ["first", "second"] {
-        let vault = VaultOwner::open(store()?, &secret, options)?;
+        let vault = Vault::open(store()?, &secret, options)?;
         let rotate = RotateOptions { recovery: true, ..RotateOptions::default() };
         let rotated = vault.rotate(&secret, options, &rotate)?;
         fs::write(source.join("changes"), format!("behind the {change} change ").repeat(500))?;
         rotated.vault.put_paths(&[source.to_owned()], &PutOptions::default())?;
-        let writer = VaultWriter::open(store()?, &key, options)?;
+        let writer = Vault::open(store()?, &SlotSecret::Writer(&key), options)?;
         writer.put_reader("of a writer", &mut change.as_bytes(), &PutOptions::default())?;
         last = rotated.recovery;
     }
     fs::write(source.join("changes"), "the last ".repeat(500))?;
-    let vault = VaultOwner::open(store()?, &secret, options)?;
+    let vault = Vault::open(store()?, &secret, options)?;
     vault.put_paths(&[source.to_owned()], &PutOptions::default())?;
     Ok((vault, last.ok_or("no recovery code")?))
 }
 
 /// The content of a snapshot, as any reader must find it.
-fn told(vault: &VaultOwner, snapshot: &Snapshot) -> Result<Value, sealane_vault::Error> {
+fn told(vault: &Vault, snapshot: &Snapshot) -> Result<Value, sealane_vault::Error> {
     let entries = vault.entries(snapshot)?.map(|entry| {
         let entry = entry?;
         let mut told = json!({

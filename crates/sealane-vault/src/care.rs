@@ -12,7 +12,6 @@ mod prune;
 mod recover;
 mod repair;
 mod retain;
-mod unlink;
 mod verify;
 mod watch;
 mod whose;

@@ -20,9 +20,9 @@ use std::path::Path;
 use crate::Error;
 use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::page::{SnapshotEntry, compare, read_page};
-use crate::vault::{Snapshot, VaultReader};
+use crate::vault::{Snapshot, Vault};
 
-impl VaultReader {
+impl Vault {
     /// The entries of a snapshot, in order. Behind a page that is lost, the next one follows.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl VaultReader {
     /// One file of a snapshot, for reading any part of it.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] when there is no file of that path, and as [`VaultReader::entries`].
+    /// [`Error::NoEntry`] when there is no file of that path, and as [`Vault::entries`].
     pub fn file(&self, snapshot: &Snapshot, path: &[u8]) -> Result<StoredFile<'_>, Error> {
         let mut chunks = ChunkReader::of(self, snapshot)?;
         let entry = find(&mut chunks, &snapshot.body.pages, path)?;
@@ -71,7 +71,7 @@ impl VaultReader {
     /// nobody knows what it named: such a path is not refused.
     ///
     /// # Errors
-    /// [`Error::NoEntry`], and as [`VaultReader::entries`].
+    /// [`Error::NoEntry`], and as [`Vault::entries`].
     pub fn check_paths(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<(), Error> {
         self.locate(snapshot, paths).map(drop)
     }
@@ -80,7 +80,7 @@ impl VaultReader {
     /// nothing, as the path that a file had on its host.
     ///
     /// # Errors
-    /// As [`VaultReader::check_paths`].
+    /// As [`Vault::check_paths`].
     pub fn locate(&self, snapshot: &Snapshot, paths: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         let mut chunks = ChunkReader::of(self, snapshot)?;
         let (mut located, mut missing) = (Vec::new(), Vec::new());

@@ -2,9 +2,6 @@
 //! and the replay of their corpus call them. Beside them stand objects that a hostile writer can
 //! put into a vault, for the tests that do so.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use crate::format::chunk::{ChunkCompression, ChunkDescriptor, ChunkHead, ChunkId, ChunkKind};
 use crate::format::config::VaultConfig;
 use crate::format::header::{ObjectHeader, ObjectKind};
@@ -19,21 +16,10 @@ use crate::format::snapshot::{
     self, SealedSnapshotLink, SnapshotBody, SnapshotLink, read_body, snapshot_key,
 };
 use crate::keys::{KeySlot, NewSecret, slot_key};
-use crate::put::{CLOCK_AHEAD_NS, ChunkSealer, now_ns};
-use crate::vault::{VaultOwner, VaultPlace};
+use crate::put::{ChunkSealer, now_ns};
+use crate::vault::Vault;
 use crate::wire::from_hex;
 use crate::{Error, SnapshotCounts};
-
-/// Sets the clock by which this process retains, condemns and removes so far ahead.
-pub fn set_clock_forward(ns: i64) {
-    CLOCK_AHEAD_NS.store(ns, Ordering::Relaxed);
-}
-
-/// Lets the puts of a vault rely on what they have seen for no longer than this, as if an outage
-/// had lasted so long.
-pub fn rely_for(vault: &mut VaultOwner, time: Duration) {
-    vault.rely_for(time);
-}
 
 /// Reads what follows the first byte as the part of a vault that this byte names.
 ///
@@ -92,7 +78,7 @@ fn chunk_kind(kind: u8) -> ChunkKind {
 }
 
 /// The id that a key of the vault, a writer's too, gives a content.
-pub fn id(vault: &VaultPlace, kind: u8, plain: &[u8]) -> ChunkId {
+pub fn id(vault: &Vault, kind: u8, plain: &[u8]) -> ChunkId {
     vault.naming().id(chunk_kind(kind), plain)
 }
 
@@ -114,7 +100,7 @@ pub fn list_of(pieces: &[FilePiece]) -> Vec<u8> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_pack(vault: &VaultPlace, lies: &[HostileChunk]) -> Result<u64, Error> {
+pub fn plant_pack(vault: &Vault, lies: &[HostileChunk]) -> Result<u64, Error> {
     let header = ObjectHeader { kind: ObjectKind::Pack, ..vault.header() }.write();
     let mut sealer = ChunkSealer::new(vault.naming(), vault.sealing());
     let mut out = header.clone();
@@ -139,12 +125,7 @@ pub fn plant_pack(vault: &VaultPlace, lies: &[HostileChunk]) -> Result<u64, Erro
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_index(
-    vault: &VaultPlace,
-    pack: &str,
-    size: u64,
-    ids: &[ChunkId],
-) -> Result<(), Error> {
+pub fn plant_index(vault: &Vault, pack: &str, size: u64, ids: &[ChunkId]) -> Result<(), Error> {
     let hash = pack.rsplit('/').next().and_then(from_hex).unwrap_or_default();
     let kind = ChunkKind::Data;
     let descriptor = ChunkDescriptor { kind, compression: ChunkCompression::None };
@@ -164,10 +145,7 @@ pub fn plant_index(
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_slot(
-    vault: &VaultPlace,
-    identity: &sealane_group::PublicKey,
-) -> Result<String, Error> {
+pub fn plant_slot(vault: &Vault, identity: &sealane_group::PublicKey) -> Result<String, Error> {
     let main = crate::keys::VaultSecretKey::new([7; 32]);
     let secret = NewSecret::Identity(identity);
     // It comes before every other one by its name.
@@ -199,7 +177,7 @@ pub struct FalseLink {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn plant_link(vault: &VaultPlace, link: FalseLink) -> Result<(), Error> {
+pub fn plant_link(vault: &Vault, link: FalseLink) -> Result<(), Error> {
     let body = SnapshotBody {
         prune: false,
         time_ns: now_ns(),

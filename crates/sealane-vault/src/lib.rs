@@ -21,7 +21,7 @@
 //! # let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
 //!
 //! let store = VaultStore::open(url.to_str().unwrap())?;
-//! let vault = VaultOwner::init(store, b"a passphrase", cost, VaultMetadata::Sealed, &options)?;
+//! let vault = Vault::init(store, b"a passphrase", cost, VaultMetadata::Sealed, &options)?;
 //! vault.put_reader("notes/today", &mut &b"hello"[..], &PutOptions::default())?;
 //! let mut part = Vec::new();
 //! vault.file(&vault.snapshot(None)?, b"notes/today")?.read_range(1, 3, &mut part)?;
@@ -67,9 +67,6 @@ pub use format::page::{
 pub use format::snapshot::SnapshotCounts;
 pub use get::{GetOptions, GetReport, SnapshotEntries, StoredFile};
 pub use keys::{Argon2Cost, RecoveryCode, SlotKind, SlotSecret, WriterKey};
-pub use put::{PutAccess, PutOptions, PutProgress, PutReport, SkippedItem, measure};
+pub use put::{PutOptions, PutProgress, PutReport, SkippedItem, measure};
 pub use store::{CreateOutcome, FolderStore, ListedObject, S3Store, StoreRetry, VaultStore};
-pub use vault::{
-    OpenOptions, RotateOptions, RotatedVault, SlotInfo, Snapshot, VaultOwner, VaultPlace,
-    VaultReader, VaultWriter,
-};
+pub use vault::{OpenOptions, RotateOptions, RotatedVault, SlotInfo, Snapshot, Vault};

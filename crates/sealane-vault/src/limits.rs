@@ -71,9 +71,6 @@ sealane_message::limits! {
     /// Bytes that are read of a pack at once, at least: parts of it begin and end at multiples of
     /// this.
     READ_BLOCK_BYTES: u64 = 256 << 10, "bytes";
-    /// Bytes of a pack that are read from a bucket with one request where many are read in order.
-    /// The requests for them are under way at once.
-    READ_PIECE_BYTES: usize = 1 << 20, "bytes";
     /// Threads that compress and seal. More are not started.
     MAX_VAULT_THREADS: usize = 64, "threads";
     /// The file of one n2s blob, which is read whole. A larger one is refused.

@@ -17,8 +17,8 @@
 //! links are not sealed at all. Key and nonce follow from path and content, while the sealed bytes
 //! are the compressed ones. So if a second LZ4 encoder compresses the same file differently, it
 //! uses the nonce twice. Blobs are written here only to prove the format and to measure it. Keep
-//! files in a vault, where [`PutAccess::import_n2s`](crate::PutAccess::import_n2s) brings those
-//! of a store. Never write into a store that another program wrote.
+//! files in a vault, where [`Vault::import_n2s`](crate::Vault::import_n2s) brings those of a store.
+//! Never write into a store that another program wrote.
 //!
 //! Whole files are held in memory, up to [`MAX_N2S_FILE_BYTES`] of them.
 //!
@@ -44,7 +44,6 @@ use crate::limits::{MAX_N2S_BLOB_BYTES, MAX_N2S_FILE_BYTES};
 
 pub use crypto::{N2sCipher, file_hash, name};
 pub use error::{ERRORS, Error};
-pub(crate) use import::import;
 pub use safe_path::{is_blob_name, safe_path};
 pub use write::{seal, symlink};
 

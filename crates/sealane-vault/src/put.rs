@@ -10,7 +10,6 @@
 //! and hands the empty job back. There are as many jobs as memory allows, and nobody allocates per
 //! chunk. What is written does not depend on the number of threads.
 
-mod access;
 mod attributes;
 mod claim;
 mod exclude;
@@ -33,10 +32,9 @@ use crate::format::page::SnapshotEntry;
 use crate::format::snapshot::SnapshotCounts;
 use crate::manifest::VaultFileStat;
 
-pub use access::PutAccess;
 pub(crate) use pack::PackerOutput;
-pub(crate) use read::{CLOCK_AHEAD_NS, now_ns};
-pub(crate) use run::{NextEntry, PutSource, put, repack};
+pub(crate) use read::now_ns;
+pub(crate) use run::{PutSource, put, repack};
 pub(crate) use seal::ChunkSealer;
 pub use walk::measure;
 

@@ -12,12 +12,11 @@ mod s3;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::format::pack::ObjectHash;
 use crate::keys::random;
-use crate::limits::{MAX_SPOOL_AGE_MS, MAX_STORE_REQUESTS, READ_PIECE_BYTES, S3_SINGLE_PUT_BYTES};
+use crate::limits::{MAX_SPOOL_AGE_MS, MAX_STORE_REQUESTS, S3_SINGLE_PUT_BYTES};
 use crate::wire::hex;
 
 pub use folder::FolderStore;
@@ -407,30 +406,6 @@ impl VaultStore {
             VaultStore::Folder(folder) => folder.get_range(key, offset, out),
             VaultStore::S3(bucket) => bucket.get_range(key, offset, out),
         }
-    }
-
-    /// The same of many bytes: from a bucket with several requests at a time.
-    ///
-    /// # Errors
-    /// As [`VaultStore::get_range`].
-    pub(crate) fn get_long_range(
-        &self,
-        key: &str,
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<(), Error> {
-        if self.requests_at_once() == 1 || out.len() <= READ_PIECE_BYTES {
-            return self.get_range(key, offset, out);
-        }
-        let pieces = out.chunks_mut(READ_PIECE_BYTES).zip(0_u64..);
-        let pieces: Vec<(u64, Mutex<&mut [u8]>)> = pieces
-            .map(|(piece, at)| (offset + at * READ_PIECE_BYTES as u64, Mutex::new(piece)))
-            .collect();
-        let reads = self.for_each(&pieces, |(from, piece)| {
-            let mut piece = piece.lock().unwrap_or_else(PoisonError::into_inner);
-            self.get_range(key, *from, &mut piece)
-        });
-        reads.into_iter().collect()
     }
 
     /// An object's length, if it is there.

@@ -1,21 +1,11 @@
-//! A vault that was opened: by its owner, or by a writer.
-//!
-//! ```text
-//!  VaultOwner ─► VaultReader ─► VaultPlace ◄─ VaultWriter
-//!  prune, repair  get, verify    the chain     put
-//!  keys, put      snapshots      who may sign
-//! ```
-//!
-//! Each derefs to the one behind its arrow. Only the two at the ends put.
+//! A vault that was opened.
 
 mod chain;
 mod commit;
 mod keys;
 mod lag;
 mod ledger;
-mod owner;
 mod pin;
-mod reader;
 mod rotate;
 mod succession;
 mod sync;
@@ -23,24 +13,27 @@ mod trust;
 mod unlock;
 mod unread;
 mod walk;
-mod writer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::Error;
 use crate::format::config::{CONFIG_KEY, VaultConfig, VaultMetadata};
 use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
 use crate::format::index::index_key;
+use crate::format::page::{SnapshotEntry, SnapshotEntryKind};
 use crate::format::roster::VaultRoster;
 use crate::format::snapshot::SignerId;
-use crate::keys::{VaultNamingKeys, VaultSealingKeys, VaultSigner, verify};
-use crate::limits::{MAX_CONFIG_BYTES, MAX_RELIANCE_MS};
+use crate::keys::{
+    Argon2Cost, KeySlot, NewSecret, SlotSecret, VaultNamingKeys, VaultSealingKeys, VaultSecretKey,
+    VaultSigner, derive, owner_identity, random, slot_key, verify,
+};
+use crate::limits::MAX_CONFIG_BYTES;
 use crate::manifest::{ChunkManifest, ManifestAccess, state_folder};
-use crate::put::SkippedItem;
-use crate::store::VaultStore;
+use crate::put::{self, PutOptions, PutReport, PutSource, SkippedItem, now_ns};
+use crate::store::{CreateOutcome, VaultStore};
 use crate::wire::hex;
 
 pub(crate) use chain::ChainHead;
@@ -48,17 +41,13 @@ pub use chain::Snapshot;
 pub(crate) use commit::host;
 pub use keys::SlotInfo;
 use lag::StoreLag;
-pub(crate) use ledger::SnapshotChain;
-pub use owner::VaultOwner;
-use pin::{PinAnchor, place_name};
-pub use reader::VaultReader;
+use pin::{PinAnchor, VaultPin, place_name};
 pub use rotate::{RotateOptions, RotatedVault};
-use succession::{OwnerSuccession, VaultTrust};
+use succession::{OwnerSuccession, VaultTrust, first_owner, mend_rotations, owner_of};
 pub(crate) use sync::hash_of;
 pub(crate) use trust::slots;
-use unlock::unlock;
+use unlock::{VaultAdmission, admit, gone, unlock};
 pub(crate) use unread::{LedgerLink, SnapshotLedger};
-pub use writer::VaultWriter;
 
 /// How to open a vault.
 #[derive(Debug, Clone, Default)]
@@ -66,90 +55,324 @@ pub struct OpenOptions {
     /// Where to keep the manifest and the head: a folder for all vaults. The default is
     /// `sealane/vaults` in `$XDG_STATE_HOME` or `~/.local/state`.
     pub state: Option<PathBuf>,
-    /// A head that the store must have: `number:hash`, as [`VaultPlace::head_text`] gives it.
+    /// A head that the store must have: `number:hash`, as [`Vault::head_text`] gives it.
     pub expect_head: Option<String>,
-    /// The vault and owner that the place must hold: `vault:owner`, as [`VaultPlace::anchor`] gives
-    /// it. Given and found, it takes the place of what this machine remembers of that place.
+    /// The vault and owner that the place must hold: `vault:owner`, as [`Vault::anchor`] gives it.
+    /// Given and found, it takes the place of what this machine remembers of that place.
     pub expect: Option<String>,
     /// Use the objects alone: no manifest and no index, and if need be no config. For recovery;
     /// whether the store was rolled back is not checked, and nothing is remembered.
     pub objects_alone: bool,
-    /// A head, as [`VaultPlace::head_text`] gives it, that the store may be behind what was seen
-    /// here from. Whoever reads is then only warned; whoever writes gives up what lies between.
+    /// A head, as [`Vault::head_text`] gives it, that the store may be behind what was seen here
+    /// from. Whoever reads is then only warned; whoever writes gives up what lies between.
     pub accept_rollback: Option<String>,
-    /// Makes a vault even where another one was: [`VaultOwner::init`] refuses such a place
-    /// otherwise.
+    /// Makes a vault even where another one was: [`Vault::init`] refuses such a place otherwise.
     pub replace: bool,
     /// The handle serves one command alone. Listings of a bucket then count from the opening on,
     /// for no longer than a minute, until the command writes or removes something there.
     pub one_command: bool,
 }
 
-/// A vault that was opened, with what its owner and its writers share: the place, the chain, and
-/// who may sign there.
-pub struct VaultPlace {
+/// A vault, unlocked.
+///
+/// A writer's key opens one that adds and reads nothing; what needs to read is then refused with
+/// [`Error::NotOwner`].
+pub struct Vault {
     store: VaultStore,
     config: VaultConfig,
-    keys: VaultWriteKeys,
+    naming: VaultNamingKeys,
+    sealing: Arc<VaultSealingKeys>,
+    wrapped: Option<Vec<u8>>,
     succession: OwnerSuccession,
+    /// The main keys of all generations, the newest last; none for a writer.
+    mains: Vec<VaultSecretKey>,
+    /// The sealing keys of those generations.
+    sealings: Vec<Arc<VaultSealingKeys>>,
+    signer: VaultSigner,
+    signer_id: SignerId,
     state: Option<PathBuf>,
     manifest: ChunkManifest,
+    sessions: Mutex<HashMap<Vec<u8>, Arc<VaultSealingKeys>>>,
     roster: Mutex<VaultRoster>,
     warnings: Mutex<BTreeMap<String, String>>,
     /// How the store stands to what this machine has seen of the vault.
     lag: Mutex<StoreLag>,
-    /// How long a put relies on the packs that it has seen.
-    reliance: Duration,
     first_use: bool,
 }
 
-/// The keys with which objects are named, sealed and signed.
-struct VaultWriteKeys {
-    naming: VaultNamingKeys,
-    sealing: Arc<VaultSealingKeys>,
-    /// A writer's session key, sealed to the owner: it stands in the header of what it writes.
-    wrapped: Option<Vec<u8>>,
-    signer: VaultSigner,
-    signer_id: SignerId,
-}
-
-impl VaultWriteKeys {
-    /// How far who has them reads.
-    fn access(&self) -> ManifestAccess {
-        match self.signer_id == SignerId::default() {
-            true => ManifestAccess::Everything,
-            false => ManifestAccess::Nothing,
+impl Vault {
+    /// Makes a vault in `store`, with a first slot for `passphrase`.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], [`Error::VaultGone`] in a place where another vault was,
+    /// [`Error::Overwrites`], and what the store fails for.
+    pub fn init(
+        store: VaultStore,
+        passphrase: &[u8],
+        cost: Argon2Cost,
+        metadata: VaultMetadata,
+        options: &OpenOptions,
+    ) -> Result<Vault, Error> {
+        if store.size(CONFIG_KEY)?.is_some() {
+            return Err(Error::Exists);
         }
+        if let Some(pinned) = VaultPin::of_place(&store, options)?.filter(|_| !options.replace) {
+            return Err(Error::VaultGone { place: store.location(), pinned: pinned.to_string() });
+        }
+        store.check_condition()?;
+        let id: VaultId = random()?;
+        let main = VaultSecretKey::new(random()?);
+        let signer = VaultSigner::from_seed(&derive("signing", &main, &id))?;
+        let owner = signer.verifying_key();
+        let config = VaultConfig { vault: id, metadata, created_ns: now_ns(), owner };
+        let secret = NewSecret::Passphrase(passphrase, cost);
+        let (slot, object) = KeySlot::write(&id, &main, "first", &secret)?;
+        store.put_and_read(&slot_key(&slot), &object)?;
+        match store.put_and_read(CONFIG_KEY, &config.write(&signer)?) {
+            Ok(CreateOutcome::Created) => {}
+            // Without its config the slot opens nothing, and would be a stranger's to the next.
+            Ok(CreateOutcome::Existed) => {
+                store.delete(&slot_key(&slot))?;
+                return Err(Error::Exists);
+            }
+            Err(error @ (Error::Forgot(_) | Error::Overwrites(_))) => {
+                store.delete(&slot_key(&slot))?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+        let succession = OwnerSuccession::of_one(owner);
+        let trusted =
+            VaultTrust { succession, roster: VaultRoster::default(), foreign: Vec::new() };
+        let vault = Vault::unlocked(store, config, &main, options, trusted)?;
+        VaultPin::made(&vault.store, vault.anchor_of(), options)?;
+        vault.sign_slots_once()?;
+        Ok(vault)
     }
-}
 
-impl VaultPlace {
-    fn new(
+    /// Opens the vault in `store`, brings the manifest up to date, and checks that the store has
+    /// not gone back behind what was seen here.
+    ///
+    /// # Errors
+    /// [`Error::NoVault`], [`Error::WrongKey`], [`Error::RolledBack`], [`Error::Forked`],
+    /// [`Error::Chain`], and what the store fails for.
+    pub fn open(
+        store: VaultStore,
+        secret: &SlotSecret<'_>,
+        options: &OpenOptions,
+    ) -> Result<Vault, Error> {
+        store.begin_look();
+        let config = match read_config(&store) {
+            Ok(config) => config,
+            Err(error) if options.objects_alone => {
+                return Vault::open_without_config(store, secret, options, error);
+            }
+            Err(error) => return Err(gone(&store, error, options)),
+        };
+        let remembered = if options.objects_alone {
+            None
+        } else {
+            let state = state_folder(options.state.as_deref(), &config.vault)?;
+            store.remember_in(&state.join("objects").join(hex(&place_name(&store))));
+            Vault::remembered_roster(Some(&state))
+        };
+        let read = || OwnerSuccession::read(&store, &config, remembered.as_deref());
+        let mut trusted = read()?;
+        let mut admitted = admit(&store, &config, secret, &trusted, options);
+        if let (Err(Error::WrongKey | Error::SlotsDamaged(_) | Error::Exchanged { .. }), false) =
+            (&admitted, secret.adds())
+            && mend_rotations(&store, &config, secret, &trusted.roster).unwrap_or(false)
+        {
+            trusted = read()?;
+            admitted = admit(&store, &config, secret, &trusted, options);
+        }
+        let VaultAdmission { pin, unlocked } = admitted?;
+        let mut vault = match (secret, unlocked) {
+            (SlotSecret::Writer(key), _) => {
+                Vault::for_writer(store, config, key, options, trusted)?
+            }
+            (_, None) => return Err(Error::WrongKey),
+            (_, Some(unlocked)) => {
+                let vault = Vault::unlocked(store, config, &unlocked.main, options, trusted)?;
+                vault.warn(unlocked.foreign);
+                vault
+            }
+        };
+        if !options.objects_alone {
+            vault.first_use = pin.keep()?;
+            vault.sync()?;
+            vault.remember_roster()?;
+        }
+        vault.check_head(options)?;
+        if !options.objects_alone {
+            vault.sign_slots_once()?;
+        }
+        if !options.one_command {
+            vault.store.end_look();
+        }
+        Ok(vault)
+    }
+
+    /// Opens a vault that has lost its config: the slots name the vault, and the main key its
+    /// owner.
+    fn open_without_config(
+        store: VaultStore,
+        secret: &SlotSecret<'_>,
+        options: &OpenOptions,
+        error: Error,
+    ) -> Result<Vault, Error> {
+        let mut vaults: Vec<VaultId> = Vec::new();
+        for object in store.list(crate::keys::SLOT_PREFIX)? {
+            let head = store.get(&object.key, crate::limits::MAX_SLOT_BYTES);
+            let id = head.ok().and_then(|head| head.get(8..24)?.try_into().ok());
+            vaults.extend(id.filter(|id| !vaults.contains(id)));
+        }
+        for id in vaults {
+            let mut found = None;
+            // A main key that was given up may open a slot, too: its owner is not the last.
+            let mut is_last = |main: &VaultSecretKey| {
+                let owner = first_owner(&store, &id, main)?;
+                let config = VaultConfig {
+                    vault: id,
+                    metadata: VaultMetadata::Sealed,
+                    created_ns: now_ns(),
+                    owner,
+                };
+                let trusted = OwnerSuccession::read(&store, &config, None)?;
+                let last = trusted.succession.current() == owner_of(main, &id)?;
+                found = last.then_some((config, trusted));
+                Ok(last)
+            };
+            let unlocked = unlock(&store, &id, secret, &VaultRoster::default(), &mut is_last);
+            let (Ok(unlocked), Some((config, trusted))) = (unlocked, found) else { continue };
+            VaultPin::check(&store, &config.vault, &trusted.succession, options)?;
+            let vault = Vault::unlocked(store, config, &unlocked.main, options, trusted)?;
+            vault.warn([SkippedItem { path: CONFIG_KEY.to_owned(), reason: error.named() }]);
+            return Ok(vault);
+        }
+        Err(gone(&store, error, options))
+    }
+
+    fn unlocked(
         store: VaultStore,
         config: VaultConfig,
-        keys: VaultWriteKeys,
-        trusted: VaultTrust,
+        main: &VaultSecretKey,
         options: &OpenOptions,
-    ) -> Result<VaultPlace, Error> {
+        trusted: VaultTrust,
+    ) -> Result<Vault, Error> {
+        let id = config.vault;
         let VaultTrust { succession, roster, foreign } = trusted;
-        let (state, manifest) = open_manifest(options, &config.vault, keys.access())?;
+        let signer = VaultSigner::from_seed(&derive("signing", main, &id))?;
+        if signer.verifying_key() != succession.current() {
+            return Err(Error::Signature(CONFIG_KEY.to_owned()));
+        }
+        let mains = succession.mains(main, &id)?;
+        let sealings = mains.iter().map(|main| VaultSealingKeys::derive(main, &id).map(Arc::new));
+        let sealings = sealings.collect::<Result<Vec<_>, _>>()?;
+        let sealing = sealings.last().cloned().ok_or(Error::WrongKey)?;
+        let (state, manifest) = open_manifest(options, &id, ManifestAccess::Everything)?;
+        manifest.begin(succession.generation())?;
         let metadata = succession.rotation().map(|newest| newest.rotation.metadata);
-        let metadata = metadata.unwrap_or(config.metadata);
-        let place = VaultPlace {
-            store,
-            config: VaultConfig { metadata, ..config },
-            keys,
+        let vault = Vault {
+            // Ids stay: writers know their keys anyway, and snapshots name by them what they keep.
+            naming: VaultNamingKeys::derive(mains.first().unwrap_or(main), &id),
+            sealing,
+            wrapped: None,
             succession,
-            state,
+            mains,
+            sealings,
+            signer,
+            signer_id: SignerId::default(),
             manifest,
+            state,
+            sessions: Mutex::default(),
             roster: Mutex::new(roster),
             warnings: Mutex::default(),
             lag: Mutex::default(),
-            reliance: Duration::from_millis(MAX_RELIANCE_MS),
             first_use: false,
+            store,
+            config: VaultConfig { metadata: metadata.unwrap_or(config.metadata), ..config },
         };
-        place.warn(foreign);
-        Ok(place)
+        vault.warn(foreign);
+        Ok(vault)
+    }
+
+    fn for_writer(
+        store: VaultStore,
+        config: VaultConfig,
+        key: &crate::keys::WriterKey,
+        options: &OpenOptions,
+        trusted: VaultTrust,
+    ) -> Result<Vault, Error> {
+        let VaultTrust { succession, roster, foreign } = trusted;
+        if key.vault != config.vault || !succession.owners().contains(&key.owner_verifying) {
+            return Err(Error::WrongKey);
+        }
+        let secret = VaultSecretKey::new(random()?);
+        let info = session_info(&config.vault);
+        let newest = succession.rotation().map(|newest| newest.rotation.identity.clone());
+        let owner = newest.as_ref().unwrap_or(&key.owner);
+        let wrapped = sealane_group::seal_to(owner, &info, secret.as_slice());
+        let wrapped = wrapped.map_err(|_| Error::Library("cipher"))?;
+        let (state, manifest) = open_manifest(options, &config.vault, ManifestAccess::Nothing)?;
+        let metadata = succession.rotation().map(|newest| newest.rotation.metadata);
+        let vault = Vault {
+            naming: key.naming.clone(),
+            sealing: Arc::new(VaultSealingKeys::derive(&secret, &config.vault)?),
+            wrapped: Some(wrapped),
+            succession,
+            mains: Vec::new(),
+            sealings: Vec::new(),
+            signer: VaultSigner::from_seed(&key.seed)?,
+            signer_id: key.slot,
+            manifest,
+            state,
+            sessions: Mutex::default(),
+            roster: Mutex::new(roster),
+            warnings: Mutex::default(),
+            lag: Mutex::default(),
+            first_use: false,
+            store,
+            config: VaultConfig { metadata: metadata.unwrap_or(config.metadata), ..config },
+        };
+        vault.warn(foreign);
+        Ok(vault)
+    }
+
+    /// Keeps files and folders as the next snapshot, each under its last component.
+    ///
+    /// Paths that cannot be read are named in [`PutReport::skipped`]; the rest is kept.
+    ///
+    /// # Errors
+    /// Errors of the store. Data that was kept before need not be kept again.
+    pub fn put_paths(&self, roots: &[PathBuf], options: &PutOptions) -> Result<PutReport, Error> {
+        put::put(self, PutSource::Paths(roots), options)
+    }
+
+    /// Keeps what `source` gives as the next snapshot: one file of that name.
+    ///
+    /// # Errors
+    /// As [`Vault::put_paths`]; and [`Error::File`] when `source` fails, and then nothing is kept.
+    pub fn put_reader(
+        &self,
+        name: &str,
+        source: &mut dyn Read,
+        options: &PutOptions,
+    ) -> Result<PutReport, Error> {
+        if !crate::format::page::is_path(name.as_bytes()) {
+            return Err(Error::Escapes(name.to_owned()));
+        }
+        let entry = SnapshotEntry {
+            path: name.as_bytes().to_vec(),
+            mode: 0o600,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            mtime_ns: now_ns(),
+            node: SnapshotEntryKind::Folder,
+            hard_link: None,
+            attributes: Vec::new(),
+        };
+        put::put(self, PutSource::Reader(entry, source), options)
     }
 
     /// The vault's random identity, in hexadecimal digits.
@@ -230,25 +453,31 @@ impl VaultPlace {
         &self.manifest
     }
 
-    /// How far the key reads.
+    /// How far this key reads.
     pub(crate) fn reads(&self) -> ManifestAccess {
-        self.keys.access()
+        if !self.mains.is_empty() { ManifestAccess::Everything } else { ManifestAccess::Nothing }
     }
 
     pub(crate) fn naming(&self) -> &VaultNamingKeys {
-        &self.keys.naming
+        &self.naming
     }
 
     pub(crate) fn sealing(&self) -> &VaultSealingKeys {
-        &self.keys.sealing
+        &self.sealing
     }
 
     pub(crate) fn signer_id(&self) -> SignerId {
-        self.keys.signer_id
+        self.signer_id
     }
 
     pub(crate) fn signer(&self) -> &VaultSigner {
-        &self.keys.signer
+        &self.signer
+    }
+
+    /// The signature of the first main key, which is the config's.
+    pub(crate) fn first_signer(&self) -> Result<VaultSigner, Error> {
+        let first = self.mains.first().ok_or(Error::NotOwner("sign the config"))?;
+        VaultSigner::from_seed(&derive("signing", first, &self.config.vault))
     }
 
     /// Whether an index that nobody has damaged is of a main key that does not hold yet: a change
@@ -271,30 +500,53 @@ impl VaultPlace {
 
     /// The header of what this vault writes.
     pub(crate) fn header(&self) -> ObjectHeader {
-        let (generation, wrapped) = (self.generation(), self.keys.wrapped.clone());
+        let (generation, wrapped) = (self.generation(), self.wrapped.clone());
         ObjectHeader { kind: ObjectKind::Pack, vault: self.config.vault, generation, wrapped }
     }
+
+    /// The main key, which `what` needs.
+    pub(crate) fn owner(&self, what: &'static str) -> Result<&VaultSecretKey, Error> {
+        self.mains.last().ok_or(Error::NotOwner(what))
+    }
+
+    /// The keys of an object with this header.
+    pub(crate) fn sealing_of(&self, header: &ObjectHeader) -> Result<Arc<VaultSealingKeys>, Error> {
+        self.owner("read")?;
+        let generation = usize::from(header.generation);
+        let (Some(main), Some(own)) = (self.mains.get(generation), self.sealings.get(generation))
+        else {
+            return Err(self.unknown_generation(header.generation)?);
+        };
+        let Some(wrapped) = &header.wrapped else { return Ok(Arc::clone(own)) };
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sealing) = sessions.get(wrapped) {
+            return Ok(Arc::clone(sealing));
+        }
+        let refused = || Error::NotAuthentic { what: "a session's key".to_owned() };
+        let identity = owner_identity(main, &self.config.vault)?;
+        let info = session_info(&self.config.vault);
+        let secret = identity.open(&info, wrapped).map_err(|_| refused())?;
+        let secret = secret.as_slice().try_into().map_err(|_| refused())?;
+        let sealing = Arc::new(VaultSealingKeys::derive(secret, &self.config.vault)?);
+        sessions.insert(wrapped.clone(), Arc::clone(&sealing));
+        Ok(sealing)
+    }
 }
 
-impl std::fmt::Debug for VaultPlace {
+impl Vault {
+    /// Why an object of a generation without a main key here cannot be opened: the key may have
+    /// been changed since this handle was opened, and then the object is as good as any.
+    fn unknown_generation(&self, generation: u8) -> Result<Error, Error> {
+        let is_changed = generation > self.generation() && self.is_rotating()?;
+        let malformed = Error::Malformed { what: "the number of a main key" };
+        Ok(if is_changed { Error::Rotated } else { malformed })
+    }
+}
+
+impl std::fmt::Debug for Vault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VaultPlace").field("id", &self.id()).finish_non_exhaustive()
+        f.debug_struct("Vault").field("id", &self.id()).finish_non_exhaustive()
     }
-}
-
-/// The list of slots that this machine remembers of a vault. Its folder serves the store from here
-/// on.
-fn remembered(
-    store: &VaultStore,
-    config: &VaultConfig,
-    options: &OpenOptions,
-) -> Result<Option<Vec<u8>>, Error> {
-    if options.objects_alone {
-        return Ok(None);
-    }
-    let state = state_folder(options.state.as_deref(), &config.vault)?;
-    store.remember_in(&state.join("objects").join(hex(&place_name(store))));
-    Ok(VaultPlace::remembered_roster(Some(&state)))
 }
 
 /// The state folder of a vault and the manifest in it, or a manifest in memory.

@@ -9,9 +9,9 @@ use sealane_codec::Codec;
 #[cfg(feature = "group")]
 use sealane_group::GroupMembership;
 use sealane_message::{Topic, Value};
-use sealane_protocol::limits::MAX_OFFSET;
 use sealane_protocol::{Health, RangeQuery, StreamState};
 
+use crate::Error;
 use crate::address::{HubAddress, RequestPath, stream_path};
 use crate::backoff::random;
 #[cfg(feature = "group")]
@@ -23,7 +23,6 @@ use crate::publisher::Publisher;
 use crate::stream::{ConfigureStream, ListStreams, MessagePage};
 use crate::subscribe::{StartPosition, SubscribeBuilder};
 use crate::wire::TlsTrust;
-use crate::{Error, HubError};
 
 /// A hub, as a client sees it. Cloning is cheap; clones share their connections.
 #[derive(Debug, Clone)]
@@ -180,35 +179,6 @@ impl Client {
         Ok(StreamState::read(answer.codec, &answer.body)?)
     }
 
-    /// Asks whether a stream takes open messages, before one is sent to it: a hub that refuses one
-    /// has read it. A token that may publish there and not read is enough. A stream that nobody has
-    /// made yet takes them.
-    ///
-    /// # Errors
-    /// The hub refuses with `NotSealed`; as [`Client::stream`].
-    pub async fn check_open(&self, topic: &str) -> Result<(), Error> {
-        let group = match self.stream(topic).await {
-            Ok(state) => state.sealed,
-            Err(error) if error.hub_error() == Some(HubError::UnknownStream) => None,
-            Err(error) if error.hub_error() == Some(HubError::Forbidden) => {
-                return self.probe(topic).await;
-            }
-            Err(error) => return Err(error),
-        };
-        let refusal = |group| sealane_protocol::Error::NotSealed { group };
-        group.map_or(Ok(()), |group| Err(Error::Refused((&refusal(group)).into())))
-    }
-
-    /// The same by an empty message at an offset that no message gets. The hub looks at the seal of
-    /// the stream first, and makes no stream for what it refuses.
-    async fn probe(&self, topic: &str) -> Result<(), Error> {
-        match self.publish(topic, &Value::Map(Vec::new())).expect(MAX_OFFSET).await {
-            Err(error) if error.hub_error() == Some(HubError::OffsetMismatch) => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Err(Error::Protocol("a message was stored at no offset of its own".into())),
-        }
-    }
-
     /// Up to `limit` messages of one stream, at most 1000, read without subscribing.
     ///
     /// # Errors
@@ -223,12 +193,7 @@ impl Client {
         let range = RangeQuery { from: from.asked(), limit };
         let query = RequestPath::new(stream_path(topic.as_str())).with_all(range.parameters());
         let call = ClientRequest { accept: self.codec, ..ClientRequest::get(query.into_string()) };
-        let page = MessagePage::read(&self.call(&call).await?)?;
-        let mut of = page.messages.iter().map(|message| &message.stream);
-        if page.stream != topic || of.any(|stream| *stream != topic) {
-            return Err(Error::Protocol(format!("`{topic}` was asked for, and another came")));
-        }
-        Ok(page)
+        MessagePage::read(&self.call(&call).await?)
     }
 
     /// Makes a stream or changes its level and retention. Awaiting it sends it.
@@ -266,14 +231,6 @@ impl Client {
     /// As [`Client::health`].
     pub async fn clock(&self) -> Result<Option<SystemTime>, Error> {
         Ok(self.call(&ClientRequest::get("/health")).await?.date)
-    }
-
-    pub(crate) async fn download<E: From<Error>>(
-        &self,
-        path: &str,
-        take: impl FnMut(Bytes) -> Result<(), E>,
-    ) -> Result<Option<u64>, E> {
-        self.pool.download(&ClientRequest::get(path), take).await
     }
 
     pub(crate) fn codec(&self) -> Codec {

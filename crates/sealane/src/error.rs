@@ -262,14 +262,6 @@ sealane_message::errors! {
         #[hint("Drop it: a removed member still has the keys of the past. An honest sender that \
                 was late seals the message again.")]
         Posthumous,
-        /// A message of a stream that was not asked for, or a dead letter of another stream than
-        /// that whose letters it stands among.
-        #[code("SL-CLIENT-26", "NotAskedFor")]
-        #[cause("a message is of a stream that was not asked for, or a dead letter of another \
-                 stream than the one whose letters were asked for")]
-        #[hint("Drop it. The hub, or what stands before it, mixes up streams; into a stream of \
-                dead letters, a client with a right to it may have put the letter.")]
-        Unasked,
         /// The policy does not let it be shown.
         #[error(transparent)]
         #[inner(0)]

@@ -1,11 +1,9 @@
-use parking_lot::Mutex;
 use sealane_frame::GroupTag;
 use sealane_message::Topic;
 use tokio::sync::broadcast;
 
 #[cfg(feature = "group")]
 use crate::Error;
-use crate::RefusalPace;
 
 /// An event of a subscription or a group, beside its messages.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +37,7 @@ pub enum ClientEvent {
         /// Where the reading goes on.
         offset: u64,
     },
-    /// A message of a sealed stream that is not shown, one of a stream that was not asked for, or
-    /// an order that is not obeyed.
+    /// A message of a sealed stream that is not shown, or an order that is not obeyed.
     Refused {
         /// The stream.
         stream: Topic,
@@ -96,9 +93,7 @@ impl ClientEvent {
                 tracing::warn!(%stream, generation, offset, "not recovered");
             }
             ClientEvent::Refused { stream, offset, code, cause, .. } => {
-                if let Some(omitted) = REFUSALS.lock().tell(code) {
-                    tracing::warn!(%stream, offset, code, cause, omitted, "refused");
-                }
+                tracing::warn!(%stream, offset, code, cause, "refused");
             }
             ClientEvent::Superseded { stream, offset } => {
                 tracing::info!(%stream, offset, "superseded")
@@ -109,9 +104,6 @@ impl ClientEvent {
         }
     }
 }
-
-/// The refusals of this process that were logged.
-static REFUSALS: Mutex<RefusalPace> = Mutex::new(RefusalPace::new());
 
 /// The events of a subscription from the moment on at which this was made.
 #[derive(Debug)]

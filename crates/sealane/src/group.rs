@@ -3,15 +3,13 @@
 mod beater;
 mod control;
 mod keys;
-mod marking;
-mod passage;
 mod reading;
 mod seen;
 mod sent;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -20,7 +18,7 @@ use sealane_frame::GroupTag;
 use sealane_group::{GroupChange, GroupMembership, GroupNotice, RemovalMark};
 use sealane_message::{DataType, Topic, Value};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{Binding, Class, Epoch};
+use sealane_seal::{Binding, Epoch};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -28,14 +26,13 @@ use crate::event::ClientEvents;
 use crate::limits::{MAX_EVENTS, MAX_SENT_HELD};
 use crate::publish::{PublishBatch, PublishBuilder};
 use crate::publisher::Publisher;
-use crate::request::{RequestExchange, now_ms};
+use crate::request::now_ms;
 use crate::subscribe::SubscribeBuilder;
 use crate::{Client, ClientEvent, Error, ReceivedMessage, SealCounts};
 pub use beater::GroupBeater;
 use control::ControlStreamReader;
 pub use control::{ControlPage, ControlPlace, ControlReader};
-use keys::{GroupKeyring, RolledBack, SealedNow};
-pub(crate) use passage::ConsumerPassage;
+use keys::{GroupKeyring, SealedNow};
 pub(crate) use reading::SubscriptionOpener;
 pub(crate) use sent::SentEnvelopes;
 use sent::{GroupStreamSet, SentMessages};
@@ -137,8 +134,7 @@ impl GroupClient {
     /// # Errors
     /// As [`Client::publish`]; [`Error::Group`] where it cannot be sealed as its type needs.
     pub fn publish(&self, topic: &str, data_type: DataType, envelope: &Value) -> PublishBuilder {
-        PublishBuilder::value(&self.inner.client, topic, envelope)
-            .sealed(Some((self.clone(), data_type)))
+        PublishBuilder::value(&self.inner.client, topic, envelope).sealed(self, data_type)
     }
 
     /// Publishes an envelope that is encoded already, sealed.
@@ -153,7 +149,7 @@ impl GroupClient {
         envelope: impl Into<Bytes>,
     ) -> PublishBuilder {
         PublishBuilder::new(&self.inner.client, topic, codec, envelope.into())
-            .sealed(Some((self.clone(), data_type)))
+            .sealed(self, data_type)
     }
 
     /// Publishes encoded envelopes, each sealed, in one commit: all or none.
@@ -167,18 +163,16 @@ impl GroupClient {
         codec: Codec,
         envelopes: &[E],
     ) -> PublishBatch {
-        let seal = |one: &E| self.seal_now(topic, data_type, codec, one.as_ref(), None);
+        let seal = |one: &E| self.seal_now(topic, data_type, codec, one.as_ref());
         let sealed: Result<Vec<SealedNow>, Error> = envelopes.iter().map(seal).collect();
         match sealed {
             Ok(sealed) => {
                 let bytes: Vec<&[u8]> = sealed.iter().map(|one| one.bytes.as_slice()).collect();
                 let publish = PublishBatch::new(&self.inner.client, topic, SEALED_IN, &bytes, None);
-                let first = sealed.first().map(|one| (one.epoch, one.made_ms));
-                let (epoch, made_ms) = first.unwrap_or((Epoch(0), 0));
+                let epoch = sealed.first().map_or(Epoch(0), |one| one.epoch);
                 let of = |one: &E| Bytes::copy_from_slice(one.as_ref());
                 let envelopes = envelopes.iter().take(MAX_SENT_HELD).map(of).collect();
-                let sent = SentEnvelopes { epoch, made_ms, data_type, codec, envelopes };
-                publish.sealed(self, sent)
+                publish.sealed(self, SentEnvelopes { epoch, data_type, codec, envelopes })
             }
             Err(error) => PublishBatch::failed(&self.inner.client, error),
         }
@@ -203,38 +197,6 @@ impl GroupClient {
         SubscribeBuilder::new(self.inner.client.clone(), pattern).group(self)
     }
 
-    /// As [`Client::request`], sealed: the request and its answer, with `id` and `replyTo` in them.
-    /// No answer is taken that the group has not sealed.
-    ///
-    /// # Errors
-    /// As [`Client::request`] and [`GroupClient::publish`].
-    pub async fn request(
-        &self,
-        topic: &str,
-        data_type: DataType,
-        body: &Value,
-        deadline: Duration,
-    ) -> Result<ReceivedMessage, Error> {
-        self.exchange(data_type).request(topic, body, deadline).await
-    }
-
-    /// As [`Client::reply`], sealed.
-    ///
-    /// # Errors
-    /// As [`Client::reply`] and [`GroupClient::publish`].
-    pub async fn reply(
-        &self,
-        request: &ReceivedMessage,
-        data_type: DataType,
-        body: &Value,
-    ) -> Result<bool, Error> {
-        self.exchange(data_type).reply(request, body).await
-    }
-
-    fn exchange(&self, data_type: DataType) -> RequestExchange<'_> {
-        RequestExchange { client: &self.inner.client, seal: Some((self.clone(), data_type)) }
-    }
-
     /// The events of the group's keys from now on.
     pub fn events(&self) -> ClientEvents {
         ClientEvents(self.inner.events.subscribe())
@@ -250,53 +212,17 @@ impl GroupClient {
         outcome
     }
 
-    /// Reads the control stream, and whether this authority may give orders then: nobody has given
-    /// others with its key. An authority asks before it signs, since what was signed cannot be
-    /// taken back.
-    ///
-    /// # Errors
-    /// [`Error::Group`] if this is not the authority, or its folder was copied or restored; as
-    /// [`GroupClient::catch_up`].
-    pub async fn check_giving(&self) -> Result<(), Error> {
-        self.catch_up().await?;
-        Ok(self.keys().provisioned()?.check_giving()?)
-    }
-
-    /// Whether the control stream, where it was read last, has shown at least the orders that this
-    /// folder has obeyed or given, and as many as it had shown before. A stream that shows fewer
-    /// tells an authority nothing of what it has forgotten.
-    ///
-    /// # Errors
-    /// [`Error::Group`] of code `SL-GROUP-31` if it has shown fewer.
-    pub async fn check_shown(&self) -> Result<(), Error> {
-        let shown = self.inner.control.lock().await.shown();
-        let keys = self.keys();
-        let seen = keys.known().orders();
-        let too_few = (shown < seen).then_some(RolledBack { shown, seen });
-        match keys.rolled_back.or(too_few) {
-            None => Ok(()),
-            Some(RolledBack { shown, seen }) => {
-                Err(sealane_group::Error::RolledBack { shown, seen }.into())
-            }
-        }
-    }
-
     /// Publishes what this authority has ordered and the control stream does not have; gives how
     /// many there were. Behind a removal it marks how far the group's streams had come. Doing it
     /// again does nothing. A token needs `read` and `orders` on [`GroupClient::control_topic`].
     ///
     /// # Errors
-    /// As [`GroupClient::check_giving`] and [`Client::publish`].
+    /// [`Error::Group`] if this is not the authority; as [`Client::publish`].
     pub async fn publish_orders(&self) -> Result<usize, Error> {
-        self.check_giving().await?;
         let from = self.inner.control.lock().await.shown();
-        let mut count = self.send_orders(from).await?;
+        let mut count = self.resend_orders(from).await?;
         if self.keys().provisioned()?.owes_marks() {
-            let marks = marking::marks(self).await?;
-            let lost = self.keys().provisioned()?.marks_lost_by(&marks);
-            if lost > 0 {
-                tracing::error!(lost, "marks of earlier removals leave for want of room");
-            }
+            let marks = self.streams_of_group().await?;
             let notices = self.keys().provisioned()?.mark(&marks)?;
             count += control::publish(&self.inner.client, self.inner.tag, &notices).await?;
         }
@@ -310,11 +236,6 @@ impl GroupClient {
     /// # Errors
     /// As [`GroupClient::publish_orders`].
     pub async fn resend_orders(&self, from: u64) -> Result<usize, Error> {
-        self.check_giving().await?;
-        self.send_orders(from).await
-    }
-
-    async fn send_orders(&self, from: u64) -> Result<usize, Error> {
         let (ahead, notices) = {
             let mut keys = self.keys();
             let authority = keys.provisioned()?;
@@ -335,15 +256,39 @@ impl GroupClient {
     }
 
     /// Warnings for people before they trust what they read. This member may be removed, or may not
-    /// have obeyed all orders, also by the signed word of another member. The control stream may
-    /// have lost orders. The folder may be copied or restored. No heartbeat may have come for
-    /// longer than the group's charter allows.
+    /// have obeyed all orders. The control stream may have lost orders. The folder may be copied or
+    /// restored. No heartbeat may have come for longer than the group's charter allows.
     pub fn warnings(&self) -> Vec<Error> {
         let keys = self.keys();
-        let behind = keys.check_orders().err().or_else(|| keys.behind_by_word());
+        let behind = keys.check_orders().err();
         let stale = keys.known().check_heartbeat(now_ms()).err().map(Error::from);
         let copied = keys.known().is_copied().then_some(Error::CopiedKeys);
         behind.into_iter().chain(stale).chain(copied).collect()
+    }
+
+    /// Streams that are sealed for this group, and their dead letters, with where they end.
+    async fn streams_of_group(&self) -> Result<Vec<RemovalMark>, Error> {
+        let (mut names, mut marks, mut letters) = (HashSet::new(), Vec::new(), Vec::new());
+        let mut list = self.inner.client.streams();
+        loop {
+            let page = list.await?;
+            for state in page.streams {
+                let end = mark(&state.stream, state.generation, state.next);
+                if state.sealed == Some(self.inner.tag) {
+                    names.insert(state.stream.as_str().to_owned());
+                    marks.push(end);
+                } else if let Some(of) = state.stream.as_str().strip_prefix(DEAD) {
+                    letters.push((of.to_owned(), end));
+                }
+            }
+            match page.next {
+                Some(last) => list = self.inner.client.streams().after(last),
+                None => break,
+            }
+        }
+        let of_group = letters.into_iter().filter(|(of, _)| names.contains(of));
+        marks.extend(of_group.map(|(_, end)| end));
+        Ok(marks)
     }
 
     /// Seals again what fell behind a removal, and remembers where streams stood when one was
@@ -353,8 +298,7 @@ impl GroupClient {
             self.tell(ClientEvent::Superseded { stream: late.stream.clone(), offset: late.offset });
             let publish =
                 self.publish_raw(late.stream.as_str(), late.data_type, late.codec, late.envelope);
-            // Its time stays that at which it was made.
-            if let Err(error) = publish.made(late.made_ms).await {
+            if let Err(error) = publish.await {
                 let stream = &late.stream;
                 tracing::warn!(%stream, code = error.code(), %error, "not sealed again");
             }
@@ -377,10 +321,9 @@ impl GroupClient {
     fn superseded(&self) -> Vec<sent::StaleEpochMessage> {
         let keys = self.keys();
         let mut sent = self.inner.sent.lock();
-        let first_epoch = |stream: &Topic, generation, offset| {
+        sent.take_late(|stream, generation, offset| {
             keys.known().first_epoch(&Binding::stream(stream.as_str()), generation, offset)
-        };
-        sent.take_late(first_epoch, |data_type, epoch| keys.shows_own_of(data_type, epoch))
+        })
     }
 
     /// Remembers what was stored, in case that a removal was given before it.
@@ -395,48 +338,20 @@ impl GroupClient {
     }
 
     /// A sender knows of so many orders, by their low byte: if that is more than are known here,
-    /// the control stream is read, at most once a second. If the sender has signed that, and the
-    /// hub does not show those orders, people are told: somebody may be holding orders back. It
-    /// stops nothing, since a member gone bad can sign any number.
-    pub(crate) fn hinted(&self, orders: u8, class: Class) {
-        let is_news = {
-            let mut keys = self.keys();
-            let own = keys.known().orders();
-            let [low, ..] = own.to_le_bytes();
-            let ahead = orders.wrapping_sub(low);
-            if !(1..128).contains(&ahead) {
-                return;
-            }
-            let said = own.saturating_add(u64::from(ahead));
-            let is_news = class == Class::Signed && said > keys.signed_orders;
-            if is_news {
-                keys.signed_orders = said;
-            }
-            is_news
-        };
-        if !self.inner.streams.lock().may_look() && !is_news {
+    /// the control stream is read, at most once a second.
+    pub(crate) fn hinted(&self, orders: u8) {
+        let [own, ..] = self.keys().known().orders().to_le_bytes();
+        let is_ahead = (1..128).contains(&orders.wrapping_sub(own));
+        if !is_ahead || !self.inner.streams.lock().may_look() {
             return;
         }
         let (group, runtime) = (self.clone(), tokio::runtime::Handle::try_current());
         let Ok(runtime) = runtime else { return };
         runtime.spawn(async move {
-            match group.catch_up().await {
-                Ok(()) if is_news => group.tell_of_what_is_held_back(),
-                Ok(()) => {}
-                Err(error) => {
-                    tracing::warn!(code = error.code(), %error, "the orders cannot be read");
-                }
+            if let Err(error) = group.catch_up().await {
+                tracing::warn!(code = error.code(), %error, "the orders cannot be read");
             }
         });
-    }
-
-    /// Tells people that a member has signed to have obeyed more orders than the hub shows.
-    fn tell_of_what_is_held_back(&self) {
-        let behind = self.keys().behind_by_word();
-        if let Some(behind) = behind {
-            let next = self.keys().known().orders();
-            self.tell(ClientEvent::refused(&self.inner.topic, next, &behind));
-        }
     }
 
     /// Seals an envelope for a stream, and gives the sealed envelope in MessagePack, for who
@@ -451,7 +366,7 @@ impl GroupClient {
         codec: Codec,
         envelope: &[u8],
     ) -> Result<Vec<u8>, Error> {
-        self.seal_now(topic, data_type, codec, envelope, None).map(|sealed| sealed.bytes)
+        self.seal_now(topic, data_type, codec, envelope).map(|sealed| sealed.bytes)
     }
 
     pub(crate) fn seal_now(
@@ -460,9 +375,8 @@ impl GroupClient {
         data_type: DataType,
         codec: Codec,
         envelope: &[u8],
-        made_ms: Option<u64>,
     ) -> Result<SealedNow, Error> {
-        self.keys().seal(&topic.parse()?, data_type, codec, envelope, made_ms)
+        self.keys().seal(&topic.parse()?, data_type, codec, envelope)
     }
 
     /// Opens messages that were read by [`Client::read`], or without this group.

@@ -4,10 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Body as _;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HOST, HeaderValue, RETRY_AFTER};
-use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -19,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::address::HubAddress;
 use crate::backoff::RetryBackoff;
-use crate::limits::{MAX_ANSWER_BYTES, MAX_ANSWER_MS, MAX_BACKUP_WAIT_MS, MAX_OPEN_REQUESTS};
+use crate::limits::{MAX_ANSWER_BYTES, MAX_ANSWER_MS, MAX_OPEN_REQUESTS};
 use crate::wire::{ConnectFailure, TlsTrust, open};
 use crate::{Error, HubError};
 
@@ -111,18 +109,6 @@ enum RetryReason {
 }
 
 impl HubResponse {
-    fn of(head: &Parts, body: Bytes) -> Self {
-        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
-        let retry_after = text(RETRY_AFTER).and_then(|value| value.parse().ok());
-        Self {
-            status: head.status,
-            codec: codec_of(text(CONTENT_TYPE)),
-            body,
-            date: text(DATE).and_then(|value| httpdate::parse_http_date(value).ok()),
-            retry_after: retry_after.map(Duration::from_secs),
-        }
-    }
-
     /// The answer itself, or the error that it is.
     fn check(self) -> Result<HubResponse, Error> {
         if self.status.is_success() {
@@ -233,51 +219,6 @@ impl ConnectionPool {
         }
     }
 
-    /// Asks once, and gives `take` the body piece by piece, however long it is; returns its length,
-    /// or nothing where the hub says that there is none.
-    ///
-    /// # Errors
-    /// Those of `take`, and [`Error::NoAnswer`] where the body ends before its length.
-    pub(crate) async fn download<E: From<Error>>(
-        &self,
-        call: &ClientRequest,
-        mut take: impl FnMut(Bytes) -> Result<(), E>,
-    ) -> Result<Option<u64>, E> {
-        let lost = |cause: String| self.failed(AttemptFailure::NoAnswer(cause), 1);
-        let request = call.request(&self.address, self.token())?;
-        let mut sender = self.connect().await.map_err(|failure| self.failed(failure, 1))?;
-        let patience = Duration::from_millis(MAX_BACKUP_WAIT_MS);
-        let response = timeout(patience, sender.send_request(request)).await;
-        let response = response.map_err(|_| lost(format!("nothing came for {patience:?}")))?;
-        let (head, mut body) = response.map_err(|error| lost(error.to_string()))?.into_parts();
-        if head.status == StatusCode::NO_CONTENT {
-            return Ok(None);
-        }
-        if !head.status.is_success() {
-            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
-            let body = body.map_err(|error| lost(error.to_string()))?.to_bytes();
-            let refused = HubResponse::of(&head, body).check().err();
-            return Err(refused.unwrap_or_else(|| lost("no answer".to_owned())).into());
-        }
-        // Without its length a body that was cut off looks whole.
-        let length = body.size_hint().exact();
-        let length = length.ok_or_else(|| Error::Protocol("a file without a length".into()))?;
-        let (mut left, patience) = (length, Duration::from_millis(MAX_ANSWER_MS));
-        while let Some(frame) = timeout(patience, body.frame())
-            .await
-            .map_err(|_| lost(format!("nothing more came for {patience:?}")))?
-        {
-            let frame = frame.map_err(|error| lost(error.to_string()))?;
-            let Ok(piece) = frame.into_data() else { continue };
-            left = left.saturating_sub(piece.len() as u64);
-            take(piece)?;
-        }
-        if left > 0 {
-            return Err(lost(format!("{left} of {length} bytes did not come")).into());
-        }
-        Ok(Some(length))
-    }
-
     fn failed(&self, lost: AttemptFailure, attempts: u32) -> Error {
         let address = self.address.to_string();
         match lost {
@@ -344,7 +285,12 @@ impl ConnectionPool {
             let (head, body) = response.into_parts();
             let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
             let body = body.map_err(|error| error.to_string())?.to_bytes();
-            Ok(HubResponse::of(&head, body))
+            let codec = codec_of(head.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()));
+            let retry_after = head.headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok());
+            let retry_after = retry_after.and_then(|v| v.parse().ok()).map(Duration::from_secs);
+            let date = head.headers.get(DATE).and_then(|v| v.to_str().ok());
+            let date = date.and_then(|v| httpdate::parse_http_date(v).ok());
+            Ok(HubResponse { status: head.status, codec, body, date, retry_after })
         });
         match answer.await {
             Ok(Ok(answer)) => {

@@ -58,7 +58,6 @@
 pub struct Readme;
 
 mod address;
-mod admin;
 mod backoff;
 mod client;
 pub mod documents;
@@ -74,7 +73,6 @@ mod hub_error;
 pub mod limits;
 mod manage;
 mod message;
-mod pace;
 mod publish;
 mod publisher;
 mod request;
@@ -96,7 +94,6 @@ pub use group::{ControlPage, ControlPlace, ControlReader, GroupBeater, GroupClie
 pub use hub_error::HubError;
 pub use manage::ConsumerHandle;
 pub use message::ReceivedMessage;
-pub use pace::RefusalPace;
 pub use publish::{
     PublishBatch, PublishBuilder, PublishLater, PublishedBatch, PublishedMessage, ScheduledMessage,
 };
@@ -110,8 +107,7 @@ pub use sealane_message::{DataType, Pattern, Retry, Topic, Value};
 pub use sealane_protocol::{
     Cancelled, ConnectionState, ConsumerInfo, ConsumerSettings, ConsumerState, DelayedMessage,
     DelayedPage, DelayedPlace, Health, HubLevel, Level, PendingMessage, Purged, Retention,
-    RetentionRule, StreamRules, StreamState, StreamsPage, TokenRequest, TokenShare, TokenState,
-    TokensList, WireError,
+    RetentionRule, StreamRules, StreamState, StreamsPage, WireError,
 };
 pub use sealane_seal::{Class, policy};
 pub use stream::{ConfigureStream, ListStreams, MessagePage};

@@ -1,15 +1,9 @@
 //! The bounds of the client library.
 
 sealane_message::limits! {
-    /// Runs of counters by which a subscription knows what it has shown, shared by the slots that
-    /// it has met: as many for signed messages as for unsigned ones. Of what leaves, a message is
-    /// shown again as *perhaps a repeat*.
+    /// Runs of counters by which a subscription knows what it has shown. Beyond it the oldest gaps
+    /// count as seen.
     MAX_SEEN_RANGES: usize = 65_536, "ranges";
-    /// Runs of one slot, whatever the others leave.
-    MAX_SEEN_RANGES_OF_SLOT: usize = 1_024, "ranges";
-    /// Unsigned frames that a subscription knows, to tell a repeat from another frame under the
-    /// same name. Behind it, what comes under a name that was seen is refused.
-    MAX_SEEN_TAGS: usize = 16_384, "frames";
     /// Requests of one client that are on their way at once, each on a connection. More wait.
     MAX_OPEN_REQUESTS: usize = 32, "requests";
     /// An answer of a hub. A longer one is not read.
@@ -25,21 +19,8 @@ sealane_message::limits! {
     MAX_SENT_HELD_BYTES: usize = 1 << 20, "bytes";
     /// Streams of a group that a client remembers to have met. Further ones get no mark of its own.
     MAX_STREAMS_MET: usize = 1_024, "streams";
-    /// Messages at the end of a stream that an authority opens to find where a fresh secret begins
-    /// to hold.
-    MAX_MARK_LOOK: usize = 256, "messages";
-    /// How often it reads as many of one stream, if the stream goes on behind the end that the hub
-    /// has told. What stands behind that stays behind the mark.
-    MAX_MARK_PAGES: usize = 4_096, "pages";
-    /// Streams that it looks at, at a time.
-    MAX_OPEN_MARKS: usize = 16, "streams";
     /// The age from which an urgent message is old. It is shown, and triggers nothing any more.
     MAX_URGENT_AGE_MS: u64 = 300_000, "milliseconds";
-    /// Refusals of one code that get a line in the log, in each interval. The next line behind it
-    /// counts the others.
-    MAX_REFUSALS_TOLD: u32 = 64, "lines";
-    /// That interval.
-    REFUSALS_INTERVAL_MS: u64 = 60_000, "milliseconds";
     /// Events of a subscription that wait for a slow listener. Beyond it the oldest are dropped;
     /// the log has them all.
     MAX_EVENTS: usize = 256, "events";
@@ -47,8 +28,6 @@ sealane_message::limits! {
     MAX_ACKS_WAITING: usize = 256, "acknowledgements";
     /// An answer about documents. A longer one is not read.
     MAX_DOCUMENT_ANSWER_BYTES: u64 = 64 << 20, "bytes";
-    /// How long a client waits for the first byte of a backup. The hub makes the copy before that.
-    MAX_BACKUP_WAIT_MS: u64 = 3_600_000, "milliseconds";
     /// How long a client waits before its second attempt. Later waits double.
     MIN_RETRY_WAIT_MS: u64 = 50, "milliseconds";
     /// How long a client waits between two attempts.
@@ -61,12 +40,6 @@ sealane_message::limits! {
     MAX_NOTICES_PUBLISHED: usize = 64, "notices";
     /// The least time between two looks at the end of a control stream.
     MIN_CONTROL_LOOK_MS: u64 = 100, "milliseconds";
-    /// How long a control stream is silent before a client erases secrets that are too old.
-    FORGET_LOOK_MS: u64 = 600_000, "milliseconds";
-    /// How often a consumer of a forward-secret group looks how far it has come.
-    CONSUMER_LOOK_MS: u64 = 60_000, "milliseconds";
-    /// How long a hub may take to say that. Then nothing is erased until the next time.
-    MAX_CONSUMER_LOOK_MS: u64 = 2000, "milliseconds";
     /// How long a client waits before it follows a control stream again that it lost for good.
     CONTROL_REJOIN_MS: u64 = 1000, "milliseconds";
     /// The least time between two looks for orders that another sender knows.

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use sealane_codec::Codec;
-use sealane_message::{DataType, Pattern, Topic};
+use sealane_message::{DataType, Topic};
 
 use crate::error::DeliveryRejection;
 use crate::publish::PublishBatch;
@@ -12,8 +12,7 @@ use crate::{Error, ReceivedMessage, SealCounts};
 /// The callers are the same with and without groups, so that they find each stand-in by the name of
 /// what it stands for.
 pub(crate) use self::{
-    NoGroup as GroupClient, NoOpener as SubscriptionOpener, NoPassage as ConsumerPassage,
-    NoSentEnvelopes as SentEnvelopes,
+    NoGroup as GroupClient, NoOpener as SubscriptionOpener, NoSentEnvelopes as SentEnvelopes,
 };
 
 /// A group; there is none.
@@ -27,7 +26,6 @@ impl NoGroup {
         _: DataType,
         _: Codec,
         _: &[u8],
-        _: Option<u64>,
     ) -> Result<NoSealedEnvelope, Error> {
         match *self {}
     }
@@ -49,7 +47,6 @@ impl NoGroup {
 pub(crate) struct NoSealedEnvelope {
     pub(crate) bytes: Vec<u8>,
     pub(crate) epoch: u64,
-    pub(crate) made_ms: u64,
 }
 
 /// Envelopes that were sealed; there are none.
@@ -57,7 +54,6 @@ pub(crate) struct NoSealedEnvelope {
 #[expect(dead_code, reason = "only groups read it")]
 pub(crate) struct NoSentEnvelopes {
     pub(crate) epoch: u64,
-    pub(crate) made_ms: u64,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) envelopes: Vec<Bytes>,
@@ -88,24 +84,6 @@ impl NoOpener {
     }
 
     pub(crate) fn counts(&self) -> SealCounts {
-        match *self {}
-    }
-}
-
-/// The passage of a consumer; there is none.
-#[derive(Debug)]
-pub(crate) enum NoPassage {}
-
-impl NoPassage {
-    pub(crate) fn begin(group: &NoGroup, _: &Pattern, _: &str) -> Result<Option<Self>, Error> {
-        match *group {}
-    }
-
-    pub(crate) async fn go_on(&mut self) {
-        match *self {}
-    }
-
-    pub(crate) async fn look(&mut self) {
         match *self {}
     }
 }

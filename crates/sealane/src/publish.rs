@@ -79,16 +79,13 @@ pub struct PublishBuilder {
     expect: Option<u64>,
     once: Option<RequestIdempotency>,
     seal: Option<(GroupClient, DataType)>,
-    /// When it was made, if it is sealed again.
-    made_ms: Option<u64>,
 }
 
 impl PublishBuilder {
     pub(crate) fn new(client: &Client, topic: &str, codec: Codec, envelope: Bytes) -> Self {
         let client = client.clone();
         let topic = check(topic, codec, &envelope);
-        let (expect, once, seal, made_ms) = (None, None, None, None);
-        Self { client, topic, codec, envelope, expect, once, seal, made_ms }
+        Self { client, topic, codec, envelope, expect: None, once: None, seal: None }
     }
 
     pub(crate) fn value(client: &Client, topic: &str, value: &Value) -> Self {
@@ -97,15 +94,10 @@ impl PublishBuilder {
         Self::new(client, topic, client.codec(), envelope.into())
     }
 
-    /// Sealed when it is sent, as the policy decides then; open without a group.
-    pub(crate) fn sealed(self, seal: Option<(GroupClient, DataType)>) -> Self {
-        Self { seal, ..self }
-    }
-
-    /// Sealed again: an urgent message keeps the time at which it was made.
+    /// Sealed when it is sent, as the policy decides then.
     #[cfg(feature = "group")]
-    pub(crate) fn made(self, made_ms: u64) -> Self {
-        Self { made_ms: Some(made_ms), ..self }
+    pub(crate) fn sealed(self, group: &GroupClient, data_type: DataType) -> Self {
+        Self { seal: Some((group.clone(), data_type)), ..self }
     }
 
     /// Stores it only if it gets this offset; otherwise the hub answers `OffsetMismatch`.
@@ -142,12 +134,10 @@ impl PublishBuilder {
         let mut sent = None;
         let (codec, envelope) = match self.seal {
             Some((group, data_type)) => {
-                let (topic, codec, envelope) = (topic.as_str(), self.codec, &self.envelope);
-                let sealed = group.seal_now(topic, data_type, codec, envelope, self.made_ms)?;
-                let (epoch, made_ms) = (sealed.epoch, sealed.made_ms);
-                let envelopes = vec![self.envelope];
-                let of = SentEnvelopes { epoch, made_ms, data_type, codec, envelopes };
-                sent = Some((group, of));
+                let sealed =
+                    group.seal_now(topic.as_str(), data_type, self.codec, &self.envelope)?;
+                let (epoch, codec, envelopes) = (sealed.epoch, self.codec, vec![self.envelope]);
+                sent = Some((group, SentEnvelopes { epoch, data_type, codec, envelopes }));
                 (SEALED_IN, sealed.bytes.into())
             }
             None => (self.codec, self.envelope),

@@ -2,15 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sealane_message::Value;
 use sealane_message::time::whole_ms;
-use sealane_message::{DataType, Value};
 use tokio::time::timeout;
 
 use crate::backoff::random;
-use crate::group::GroupClient;
 use crate::limits::MAX_REPLY_REMOVAL_MS;
-use crate::publish::PublishBuilder;
-use crate::subscribe::SubscribeBuilder;
 use crate::{Client, Error, ReceivedMessage, StartPosition};
 
 /// Where answers go, and nowhere else: who asks must not choose what the rights of who answers are
@@ -35,42 +32,6 @@ impl Client {
         body: &Value,
         deadline: Duration,
     ) -> Result<ReceivedMessage, Error> {
-        RequestExchange { client: self, seal: None }.request(topic, body, deadline).await
-    }
-
-    /// Whether anybody still waits for the answer to a request: what work is done for it, is to be
-    /// done only then.
-    ///
-    /// # Errors
-    /// [`Error::NotARequest`] where the message does not ask for an answer.
-    pub fn is_awaited(&self, request: &ReceivedMessage) -> Result<bool, Error> {
-        Ok(ReplyTarget::read(request)?.is_awaited())
-    }
-
-    /// Answers a request with a map; says whether anybody still waits for it. After its deadline
-    /// nothing is sent.
-    ///
-    /// # Errors
-    /// [`Error::NotARequest`] where `request` does not ask for an answer, or `body` is no map. As
-    /// [`Client::publish`].
-    pub async fn reply(&self, request: &ReceivedMessage, body: &Value) -> Result<bool, Error> {
-        RequestExchange { client: self, seal: None }.reply(request, body).await
-    }
-}
-
-/// How requests and answers travel: open, or sealed with the keys of a group.
-pub(crate) struct RequestExchange<'a> {
-    pub(crate) client: &'a Client,
-    pub(crate) seal: Option<(GroupClient, DataType)>,
-}
-
-impl RequestExchange<'_> {
-    pub(crate) async fn request(
-        &self,
-        topic: &str,
-        body: &Value,
-        deadline: Duration,
-    ) -> Result<ReceivedMessage, Error> {
         let (id, reply_to) = (hex(), format!("{REPLIES}{}", hex()));
         let fields = vec![
             (REPLY_TO, Value::from(reply_to.as_str())),
@@ -79,7 +40,7 @@ impl RequestExchange<'_> {
         let request = with(body, &id, fields)?;
         let asking = self.ask(topic, &request, ExpectedReply { id: &id, reply_to: &reply_to });
         let answer = timeout(deadline, asking).await;
-        let client = self.client.clone();
+        let client = self.clone();
         let removal = tokio::spawn(async move {
             if let Err(error) = client.remove(&reply_to).await {
                 tracing::debug!(%error, topic = reply_to, "the stream of a reply stays");
@@ -99,11 +60,8 @@ impl RequestExchange<'_> {
         request: &Value,
         expected: ExpectedReply<'_>,
     ) -> Result<ReceivedMessage, Error> {
-        // It reads before it asks: no answer can come too early. With a group it takes no answer
-        // that the group has not sealed.
-        let subscribe = self.client.subscribe(expected.reply_to).from(StartPosition::First);
-        let group = self.seal.as_ref().map(|(group, _)| group.clone());
-        let mut answers = SubscribeBuilder { group, ..subscribe }.await?;
+        // It reads before it asks: no answer can come too early.
+        let mut answers = self.subscribe(expected.reply_to).from(StartPosition::First).await?;
         self.publish(topic, request).await?;
         while let Some(answer) = answers.next().await {
             let answer = answer?;
@@ -114,11 +72,22 @@ impl RequestExchange<'_> {
         Err(Error::Ended("subscription"))
     }
 
-    pub(crate) async fn reply(
-        &self,
-        request: &ReceivedMessage,
-        body: &Value,
-    ) -> Result<bool, Error> {
+    /// Whether anybody still waits for the answer to a request: what work is done for it, is to be
+    /// done only then.
+    ///
+    /// # Errors
+    /// [`Error::NotARequest`] where the message does not ask for an answer.
+    pub fn is_awaited(&self, request: &ReceivedMessage) -> Result<bool, Error> {
+        Ok(ReplyTarget::read(request)?.is_awaited())
+    }
+
+    /// Answers a request with a map; says whether anybody still waits for it. After its deadline
+    /// nothing is sent.
+    ///
+    /// # Errors
+    /// [`Error::NotARequest`] where `request` does not ask for an answer, or `body` is no map. As
+    /// [`Client::publish`].
+    pub async fn reply(&self, request: &ReceivedMessage, body: &Value) -> Result<bool, Error> {
         let asked = ReplyTarget::read(request)?;
         if !asked.is_awaited() {
             return Ok(false);
@@ -126,10 +95,6 @@ impl RequestExchange<'_> {
         let answer = with(body, &hex(), vec![(IN_REPLY_TO, Value::from(asked.id.as_str()))])?;
         self.publish(&asked.to, &answer).await?;
         Ok(true)
-    }
-
-    fn publish(&self, topic: &str, body: &Value) -> PublishBuilder {
-        PublishBuilder::value(self.client, topic, body).sealed(self.seal.clone())
     }
 }
 

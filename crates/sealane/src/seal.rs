@@ -15,9 +15,6 @@ pub struct Seal {
     /// The name that the sender's certificate gives. Only in class S, or in a pair, is it proven
     /// against other members.
     pub sender: String,
-    /// Whether people have compared the sender's fingerprint, or the authority's, whose word the
-    /// name is. Otherwise the name may be anybody's.
-    pub compared: bool,
     /// The sender's slot.
     pub slot: u16,
     /// The protection that the seal gives.
@@ -28,40 +25,26 @@ pub struct Seal {
     pub epoch: u64,
     /// The start of the sender that made it.
     pub context: SenderContext,
-    /// The sender's counter: group, epoch, slot, context, counter, and whether it is signed, name
-    /// the message.
+    /// The sender's counter: group, epoch, slot, context and counter name the message.
     pub counter: u64,
     /// When an urgent message was made, in Unix milliseconds of its sender's clock. No other
     /// message says when.
     pub time_ms: Option<u64>,
-    /// Whether the message may have been shown before: so many others of its sender came since that
-    /// what was known of its counter had to leave. No message is shown twice without this mark.
-    pub is_perhaps_repeat: bool,
-    /// Whether it is a signed call for help that stands behind the end of its epoch: of a member
-    /// that had not heard of the end, or of a thief of its keys.
-    pub is_of_ended_epoch: bool,
 }
 
 impl Seal {
-    /// How old an urgent message is, in milliseconds; 0 if the sender's clock is ahead.
+    /// How old an urgent message is, in milliseconds; 0 where the sender's clock is ahead.
     pub fn age_ms(&self, now_ms: u64) -> Option<u64> {
         self.time_ms.map(|time_ms| now_ms.saturating_sub(time_ms))
     }
 
-    /// How far a clock that is ahead puts an urgent message into the future, in milliseconds.
-    pub fn ahead_ms(&self, now_ms: u64) -> Option<u64> {
-        self.time_ms.map(|time_ms| time_ms.saturating_sub(now_ms))
-    }
-
-    /// Whether an urgent message is too old to act on, or so far in the future that its time says
-    /// nothing: it would be new for as long. It is still to be shown.
+    /// Whether an urgent message is too old to act on. It is still to be shown.
     pub fn is_old(&self, now_ms: u64) -> bool {
-        self.time_ms.is_some_and(|time_ms| time_ms.abs_diff(now_ms) > MAX_URGENT_AGE_MS)
+        self.age_ms(now_ms).is_some_and(|age_ms| age_ms > MAX_URGENT_AGE_MS)
     }
 }
 
-/// The counts of a subscription: of sealed messages if it has a group, and of what no subscription
-/// takes.
+/// The counts of a subscription to sealed streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SealCounts {
@@ -69,9 +52,6 @@ pub struct SealCounts {
     pub opened: u64,
     /// Messages that came again at another place: a hub that replays, or a sender that repeated.
     pub repeated: u64,
-    /// Unsigned frames that came under the name of another one, and were given: one of the two is
-    /// forged.
-    pub conflicts: u64,
     /// Messages in a class below the floor of their type.
     pub below_floor: u64,
     /// Frames of an epoch whose secret is not held, or of a signer who is not known.
@@ -83,6 +63,4 @@ pub struct SealCounts {
     /// Counters of senders between the least and the greatest that came, and that did not come. A
     /// sender uses one counter for all its streams, and loses some when it restarts.
     pub skipped: u64,
-    /// Deliveries of streams that the subscription did not ask for.
-    pub unasked: u64,
 }

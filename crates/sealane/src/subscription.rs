@@ -76,7 +76,7 @@ impl Subscription {
         self.shared.received_bytes()
     }
 
-    /// The counts of what was not shown, and of sealed messages if the subscription has a group.
+    /// The counts of sealed messages, if the subscription has a group.
     pub fn seal_counts(&self) -> SealCounts {
         self.shared.seal_counts()
     }

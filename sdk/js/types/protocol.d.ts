@@ -291,14 +291,6 @@ export type Health = {
 /** When an enqueue is answered and its message delivered.  The order is that of strength: `Memory < Os < Disk`. */
 export type Level = "memory" | "os" | "disk";
 
-/** The answer to that `POST`: the one time that the token is shown. */
-export type MadeToken = {
-  /** Its name. */
-  name: string;
-  /** The token. */
-  token: string;
-};
-
 /** A message's id, one offset, or a range of offsets. */
 export type Mark = string | Offsets;
 
@@ -542,12 +534,6 @@ export type RetentionRule = {
   pattern: string;
 };
 
-/** The answer to a `DELETE`. */
-export type RevokedToken = {
-  /** The name of the token that holds no more. */
-  revoked: string;
-};
-
 /** The body of a `PUT` of a rule; a bound that is left out is none. */
 export type RuleBounds = {
   /** Messages older than this go; 0: no bound. */
@@ -761,70 +747,6 @@ export type Subscribed = {
   stream: string;
   /** The hub's clock, Unix milliseconds. */
   time: number;
-};
-
-/** The body of a `POST` that makes a token. */
-export type TokenRequest = {
-  /** Whether it may copy the node and change its tokens. */
-  admin: boolean;
-  /** It ends after so many milliseconds; none: it does not. */
-  expiresAfterMs?: number;
-  /** The streams that it may make, change and remove. */
-  manage: string[];
-  /** Whether it may see the node's figures and audit. */
-  observe: boolean;
-  /** The control streams on which it may give orders. */
-  orders: string[];
-  /** Where it may publish. */
-  publish: string[];
-  /** The patterns of what it may read. */
-  read: string[];
-  /** The shares that are chosen for it, by their kinds. */
-  shares: Record<string, unknown>;
-};
-
-/** A share of what a node has. */
-export type TokenShare = {
-  /** Whether this limit was chosen for the token. */
-  chosen: boolean;
-  /** How much the token holds. */
-  held: number;
-  /** Its kind. */
-  kind: string;
-  /** How much it may hold. */
-  limit: number;
-};
-
-/** A token without its secret, which the node does not know either. */
-export type TokenState = {
-  /** Whether it may copy the node and change its tokens. */
-  admin: boolean;
-  /** When it ends, in Unix milliseconds; none: it does not. */
-  expiresMs?: number;
-  /** The streams that it may make, change and remove. */
-  manage: string[];
-  /** Its name. */
-  name: string;
-  /** Whether it may see the node's figures and audit. */
-  observe: boolean;
-  /** The control streams on which it may give orders. */
-  orders: string[];
-  /** Where it may publish. */
-  publish: string[];
-  /** The patterns of what it may read. */
-  read: string[];
-  /** Its shares. */
-  shares: TokenShare[];
-  /** Whether it holds now. */
-  valid: boolean;
-};
-
-/** The tokens of a node. */
-export type TokensList = {
-  /** Whether a token is needed, be there any or not. */
-  guarded: boolean;
-  /** They, in the order in which they were made. */
-  tokens: TokenState[];
 };
 
 /** An error as it stands on the wire. */

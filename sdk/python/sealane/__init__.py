@@ -1,74 +1,64 @@
-"""Sealane for Python: publish to a hub, and read from it.
+"""Reads Sealane's frames. The specification is spec/seal.md, spec/frame.md and spec/document.md."""
 
-    import sealane
-
-    with sealane.Client("127.0.0.1:9087") as client:
-        client.publish("fleet/7/location", {"lat": 48.2, "lon": 16.4})
-        for message in client.subscribe("fleet/**", start="first"):
-            print(message.stream, message.offset, message.body)
-
-`Client` is for plain programs and notebooks, `AsyncClient` for asyncio; both do the same. The
-specification is spec/hub.md. `sealane.formats` reads frames, links and vaults, and shares nothing
-with the client.
-"""
-
-from .client import AsyncClient, Page, is_awaited
-from .errors import (
-    Ended,
-    FeatureMissing,
-    HubError,
-    NoAnswer,
-    NoReply,
-    NotARequest,
-    NotReachable,
-    NotTheProtocol,
-    SealaneError,
-    Untrusted,
+from .compact_units import CompactLink
+from .document import read_document
+from .exchange import read_message as read_exchange
+from .frame import (
+    Announced,
+    Header,
+    Link,
+    OpenedFrame,
+    expand,
+    forward,
+    forward_compact,
+    open,
+    open_announcement,
+    open_compact,
+    open_live,
 )
-from .message import (
-    Connected,
-    Draining,
-    Event,
-    Gap,
-    Joined,
-    Message,
-    Place,
-    Published,
-    Reconnecting,
-    Unrecovered,
+from .live import Announcement, Heard, Live, Session
+from .refused import Refused
+from .seal import (
+    BOUND_TO_LINK,
+    Keys,
+    Opened,
+    Sealed,
+    Term,
+    bound_to_conversation,
+    bound_to_stream,
+    open_stored,
+    ratchet,
 )
-from .publisher import Publisher, Receipt
-from .subscription import Subscription
-from .sync import Client
-from .table import to_dataframe
+from .units import Joiner
 
 __all__ = [
-    "AsyncClient",
-    "Client",
-    "Connected",
-    "Draining",
-    "Ended",
-    "Event",
-    "FeatureMissing",
-    "Gap",
-    "HubError",
-    "Joined",
-    "Message",
-    "NoAnswer",
-    "NoReply",
-    "NotARequest",
-    "NotReachable",
-    "NotTheProtocol",
-    "Page",
-    "Place",
-    "Published",
-    "Publisher",
-    "Receipt",
-    "Reconnecting",
-    "SealaneError",
-    "Subscription",
-    "Unrecovered",
-    "Untrusted",
-    "is_awaited",
-    "to_dataframe",
+    "BOUND_TO_LINK",
+    "Announced",
+    "Announcement",
+    "CompactLink",
+    "Header",
+    "Heard",
+    "Joiner",
+    "Keys",
+    "Link",
+    "Live",
+    "Opened",
+    "OpenedFrame",
+    "Refused",
+    "Sealed",
+    "Session",
+    "Term",
+    "bound_to_conversation",
+    "bound_to_stream",
+    "expand",
+    "forward",
+    "forward_compact",
+    "open",
+    "open_announcement",
+    "open_compact",
+    "open_live",
+    "open_stored",
+    "ratchet",
+    "read_document",
+    "read_exchange",
 ]

@@ -105,9 +105,9 @@ class Message:
         return clear + self.header(form) + self.ciphertext()
 
 
-def announcement(start: int, orders: int, questions: bytes = b"", **others) -> Message:
+def announcement(start: int, orders: int, **others) -> Message:
     """A sender's announcement of itself."""
-    return Message("S", struct.pack(">BQQ", 2, start, orders) + questions, **others)
+    return Message("S", struct.pack(">BQQ", 1, start, orders), **others)
 
 
 @dataclass(frozen=True)

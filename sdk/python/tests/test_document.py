@@ -2,7 +2,7 @@
 
 import unittest
 
-from sealane import formats as sealane
+import sealane
 from vectors import cases, refusal
 
 

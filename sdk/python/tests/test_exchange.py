@@ -2,8 +2,8 @@
 
 import unittest
 
-from sealane import formats as sealane
-from sealane.formats import exchange
+import sealane
+from sealane import exchange
 from vectors import cases, refusal
 
 CASES = cases("document/exchange.json")

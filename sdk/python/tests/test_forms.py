@@ -3,7 +3,7 @@
 import struct
 import unittest
 
-from sealane import formats as sealane
+import sealane
 from seal_writer import LINK, STREAM, Frame, Message, announcement, binding
 from test_stored import keys, pair
 from vectors import refusal

@@ -2,7 +2,7 @@
 
 import unittest
 
-from sealane import formats as sealane
+import sealane
 from test_seal import place, terms
 from vectors import cases, refusal
 

@@ -3,8 +3,8 @@
 import struct
 import unittest
 
-from sealane import formats as sealane
-from sealane.formats.live import MAX_TRIALS
+import sealane
+from sealane.live import MAX_TRIALS
 from seal_writer import Message, announcement
 from test_stored import handed, keys, term
 from vectors import refusal
@@ -13,11 +13,21 @@ A, B, C = b"contextA", b"contextB", b"contextC"
 
 
 class Reader:
-    """A live reader."""
+    """A live reader with what it stored, and a clock that tests move."""
 
-    def __init__(self, epochs=(0,), **others):
+    def __init__(self, epochs=(0,), sessions=(), **others):
+        self.stored, self.now = {}, 0.0
         held = keys(Message(), secrets={epoch: Message().secret for epoch in epochs})
-        self.live = sealane.Live(held, **others)
+        given = {"store": self.store, "clock": lambda: self.now}
+        self.live = sealane.Live(held, sessions=sessions, **given, **others)
+
+    def store(self, session: bytes):
+        self.stored[session[1:3]] = session
+
+    def restarted(self, **others) -> "Reader":
+        after = Reader(self.live.keys.secrets, self.stored.values(), **others)
+        after.stored.update(self.stored)
+        return after
 
     def hear(self, message: Message, form: str = "full", announces: bool | None = None):
         """Opens a message and accepts it."""
@@ -75,14 +85,13 @@ class Sessions(unittest.TestCase):
         self.assertIsNone(reader.code(starts(10)))
         self.assertEqual(reader.code(starts(10)), "SL-SEAL-05")
         self.assertIsNone(reader.code(starts(10, orders=2, counter=1)))
-        self.assertEqual(reader.code(starts(10, counter=1)), "SL-SEAL-05")
-        self.assertIsNone(reader.code(says(1)))
+        self.assertEqual(reader.code(says(1)), "SL-SEAL-05")
 
     def test_no_more_trials_than_the_caller_allows(self):
         reader = Reader()
         self.assertIsNone(reader.code(starts(10)))
         forged = starts(11, B, signing_seed=b"\x52" * 32)
-        for _ in range(MAX_TRIALS):
+        for _ in range(MAX_TRIALS - 1):
             self.assertEqual(reader.code(forged), "SL-SEAL-04")
         self.assertEqual(reader.code(forged), "SL-SEAL-14")
         self.assertEqual(reader.code(starts(12, C)), "SL-SEAL-14")
@@ -93,8 +102,7 @@ class Sessions(unittest.TestCase):
 
     def test_the_window(self):
         reader = Reader()
-        reader.hear(starts(10))
-        reader.hear(says(5000))
+        reader.hear(starts(10, counter=5000))
         for counter, expected in (
             (5001 - 1024, None),
             (5000 - 1024, "SL-SEAL-06"),
@@ -112,12 +120,12 @@ class Sessions(unittest.TestCase):
         reader = Reader(epochs=(3, 4, 5, 6, 7))
         for epoch, expected in ((8, "SL-SEAL-08"), (5, "SL-SEAL-07"), (6, None)):
             self.assertEqual(reader.code(starts(10, epoch=epoch)), expected)
-        self.assertIsNone(reader.code(starts(10, epoch=7)))
+        self.assertIsNone(reader.code(says(0, epoch=7)))
         self.assertEqual(reader.code(says(1, epoch=6)), "SL-SEAL-07")
         self.assertEqual(reader.code(starts(11, B, epoch=6)), "SL-SEAL-05")
         self.assertEqual(reader.code(says(1, B, epoch=6)), "SL-SEAL-12")
         self.assertEqual(reader.code(starts(11, B, epoch=5)), "SL-SEAL-07")
-        self.assertEqual(reader.code(starts(10, epoch=7)), "SL-SEAL-05")
+        self.assertEqual(reader.code(says(0, epoch=7)), "SL-SEAL-05")
 
     def test_the_floor(self):
         reader = Reader(epochs=(6, 7), floor=7)
@@ -147,7 +155,7 @@ class Sessions(unittest.TestCase):
         reader.hear(starts(10, counter=5))
         for message in (says(3000).but(secret=b"\0" * 32), starts(11, B, signing_seed=b"\0" * 32)):
             self.assertIsNotNone(reader.code(message))
-        self.assertIsNone(reader.code(says(6)))
+        self.assertIsNone(reader.code(says(0)))
 
     def test_nothing_moves_before_it_is_accepted(self):
         reader = Reader()
@@ -168,134 +176,98 @@ class Sessions(unittest.TestCase):
 
     def test_only_announcements_in_class_s_announce(self):
         reader = Reader()
-        told = struct.pack(">BQQ", 2, 10, 0)
+        told = struct.pack(">BQQ", 1, 10, 0)
         self.assertEqual(reader.code(says(1, body=told), "full", True), "SL-SEAL-09")
-        for body in (told + b"\0", told[:-1], b"\x01" + told[1:]):
+        for body in (told + b"\0", told[:-1], b"\x02" + told[1:]):
             self.assertEqual(reader.code(says(1, klass="S", body=body)), "SL-SEAL-20")
 
 
-Q, R = b"question", b"QUESTION"
+class AtRest(unittest.TestCase):
+    def test_a_session_is_stored_before_it_is_accepted(self):
+        reader = Reader(epochs=(3, 4))
+        reader.hear(starts(10, counter=5, epoch=3))
+        session = struct.pack(">BHQ8sQQ", 1, 7, 3, A, 10, 6)
+        self.assertEqual(reader.stored, {b"\0\x07": session})
 
+        def full(_):
+            raise OSError("the disk is full")
 
-class Questions(unittest.TestCase):
-    def test_no_session_begins_without_an_answer(self):
-        reader = Reader(requires=True)
-        reader.live.ask(Q)
-        for questions in (b"", Q, R + R):
-            self.assertEqual(reader.code(starts(10, questions=questions)), "SL-SEAL-12")
-            self.assertTrue(reader.live.lacks)
-        self.assertIsNone(reader.code(starts(10, questions=bytes(8) + R + Q, counter=9)))
-        self.assertEqual(reader.code(says(8)), "SL-SEAL-05")
-        self.assertIsNone(reader.code(says(9)))
+        reader.live._store = full
+        with self.assertRaises(OSError):
+            reader.hear(says(0, epoch=4))
+        reader.live._store = reader.store
+        self.assertIsNone(reader.code(says(4, epoch=3)))
 
-    def test_only_the_last_questions_count(self):
-        for later, expected in ((15, None), (16, "SL-SEAL-12")):
-            reader = Reader(requires=True)
-            reader.live.ask(Q)
-            for number in range(later):
-                reader.live.ask(number.to_bytes(8, "big"))
-            self.assertEqual(reader.code(starts(10, questions=bytes(8) + Q)), expected)
-
-    def test_a_question_is_answered_once(self):
-        reader = Reader()
-        reader.hear(starts(10, questions=Q))
-        self.assertEqual(reader.live.questions(), (None, [Q]))
-        reader.hear(starts(10, questions=Q, counter=1))
-        reader.hear(starts(10, questions=R, counter=2))
-        self.assertEqual(reader.live.questions(), (None, [R]))
-
-    def test_the_newest_announcement_of_a_slot_counts(self):
-        reader = Reader(requires=True)
-        reader.live.allow_trials(1)
-        for start, context, question, expected in (
-            (10, A, Q, "SL-SEAL-12"),
-            (11, B, R, "SL-SEAL-12"),
-            (10, A, Q, "SL-SEAL-12"),
-            (9, C, Q, "SL-SEAL-14"),
-        ):
-            self.assertEqual(reader.code(starts(start, context, questions=question)), expected)
-        self.assertEqual(reader.code(starts(11, B, questions=Q, counter=1)), "SL-SEAL-12")
-        self.assertEqual(reader.live.questions(), (None, [Q]))
-
-    def test_bodies(self):
-        head = struct.pack(">BQQ", 2, 10, 7)
-        for questions, expected in (
-            (b"", (None, ())),
-            (Q, (Q, ())),
-            (Q + R, (Q, (R,))),
-            (bytes(8) + R, (None, (R,))),
-        ):
-            told = sealane.Announcement.parse(head + questions)
-            self.assertEqual((told.question, told.answers), expected)
-        for body in (head + bytes(8), head + Q * 18, head + Q[1:], head[:9], b""):
-            self.assertEqual(refusal(lambda: sealane.Announcement.parse(body)), "SL-SEAL-20")
-
-
-class Forged(unittest.TestCase):
-    def test_unsigned_frames_move_nothing_of_signed_ones(self):
+    def test_nothing_is_accepted_twice_after_a_restart(self):
         reader = Reader(epochs=(0, 1))
-        reader.hear(starts(10))
-        for message in (says(2**39), says(5, epoch=1)):
-            self.assertIsNone(reader.code(message))
-        self.assertEqual(reader.code(says(1)), "SL-SEAL-07")
-        self.assertIsNone(reader.code(says(1, klass="S"), "full", False))
-        self.assertIsNone(reader.code(starts(10, counter=2)))
+        accepted = [starts(10)] + [says(counter) for counter in range(1, 40, 3)]
+        accepted += [starts(10, counter=100, epoch=1)] + [says(n, epoch=1) for n in (0, 120, 99)]
+        for count, message in enumerate(accepted, 1):
+            reader.hear(message)
+            after = reader.restarted()
+            for again in accepted[:count]:
+                self.assertIsNotNone(after.code(again))
+        after = reader.restarted()
+        self.assertIsNone(after.code(says(1000, epoch=1)))
+        self.assertEqual(after.code(starts(9, B, epoch=1)), "SL-SEAL-05")
+        self.assertIsNone(after.code(starts(11, B, epoch=1)))
 
-    def test_an_answer_sets_the_window_back(self):
-        reader = Reader()
-        reader.hear(starts(10))
-        reader.hear(says(9000))
-        reader.hear(starts(10, counter=5))
-        self.assertTrue(reader.live.lacks)
-        reader.live.ask(Q)
-        reader.hear(says(9001))
-        self.assertIsNone(reader.code(starts(10, counter=6, questions=bytes(8) + Q)))
+    def test_below_the_ceiling_the_window_tells_why(self):
+        session = struct.pack(">BHQ8sQQ", 1, 7, 0, A, 10, 3000)
+        reader = Reader(sessions=[session])
         for counter, expected in (
-            (6, "SL-SEAL-05"),
-            (9001, "SL-SEAL-05"),
-            (9002 - 1024, "SL-SEAL-05"),
-            (7, None),
-            (8, None),
+            (3000 - 1025, "SL-SEAL-06"),
+            (3000 - 1024, "SL-SEAL-05"),
+            (2999, "SL-SEAL-05"),
+            (3000, None),
         ):
-            self.assertEqual(reader.code(says(counter)), expected, counter)
+            self.assertEqual(reader.code(says(counter)), expected)
 
-    def test_counters_that_others_have_used_up(self):
+    def test_a_stored_ceiling_is_of_its_epoch(self):
+        session = struct.pack(">BHQ8sQQ", 1, 7, 0, A, 10, 3000)
+        for counters in ((0, 1, 2999), (2999, 2998, 2000)):
+            reader = Reader(epochs=(0, 1), sessions=[session])
+            for counter in counters:
+                self.assertIsNone(reader.code(says(counter, epoch=1)))
+
+    def test_ceilings_follow_the_sender(self):
         reader = Reader()
         reader.hear(starts(10))
-        for counter in range(1, 9):
+        stored = lambda: struct.unpack(">Q", reader.stored[b"\0\x07"][27:])[0]
+        self.assertEqual(stored(), 1)
+        for seconds, counter, expected in (
+            (0.25, 1, 3),
+            (0, 2, 3),
+            (0.25, 3, 7),
+            (0.5, 6, 7),
+            (0.25, 8, 10),
+            (0.5, 10, 11),
+            (0.25, 11, 13),
+            (0.25, 20, 24),
+            (0.75, 22, 24),
+            (0.25, 21, 23),
+            (1.5, 19, 23),
+            (0, 23, 24),
+        ):
+            reader.now += seconds
+            self.assertIsNone(reader.code(says(counter)))
+            self.assertEqual(stored(), expected, counter)
+
+    def test_ceilings_stay_near(self):
+        reader = Reader()
+        reader.hear(starts(10))
+        for counter in range(1, 60_000, 10):
+            reader.now += 0.0001
             reader.hear(says(counter))
-        self.assertEqual(reader.code(says(1)), "SL-SEAL-05")
-        reader.hear(starts(10, counter=2))
-        self.assertTrue(reader.live.lacks)
-        reader.live.ask(Q)
-        reader.hear(says(10))
-        self.assertIsNone(reader.code(starts(10, counter=3, questions=bytes(8) + Q)))
-        for counter, expected in ((3, "SL-SEAL-05"), (4, None), (8, None), (10, "SL-SEAL-05")):
-            self.assertEqual(reader.code(says(counter)), expected, counter)
+            ceiling = reader.live.sessions[7].ceiling
+            self.assertTrue(counter < ceiling <= counter + 16_384)
+        self.assertEqual(reader.live.sessions[7].block, 16_384)
 
-    def test_closed_counters_open_before_the_sender_comes_to_them(self):
-        reader = Reader()
-        reader.hear(starts(10))
-        reader.hear(says(2500))
-        reader.hear(starts(10, counter=1))
-        reader.live.ask(Q)
-        reader.hear(starts(10, counter=2, questions=bytes(8) + Q))
-        self.assertEqual(reader.code(says(2500)), "SL-SEAL-05")
-        reader.hear(starts(10, counter=1500))
-        self.assertIsNone(reader.code(says(2500)))
-
-    def test_an_announcement_that_was_held_back_sets_nothing_back(self):
-        reader = Reader()
-        reader.hear(starts(10))
-        late = starts(10, counter=1)
-        for counter in range(2, 3000):
-            reader.hear(says(counter))
-        reader.hear(late)
-        reader.live.ask(Q)
-        self.assertEqual(reader.code(says(2500)), "SL-SEAL-05")
-        reader.hear(starts(10, counter=3000, questions=bytes(8) + Q))
-        self.assertEqual(reader.code(says(2500)), "SL-SEAL-05")
-        self.assertIsNone(reader.code(says(3001)))
+    def test_a_session_of_another_version_is_refused(self):
+        session = struct.pack(">BHQ8sQQ", 1, 7, 0, A, 10, 3000)
+        for data in (b"\x02" + session[1:], session[:-1], session + b"\0"):
+            self.assertEqual(refusal(lambda: sealane.Session.decode(data)), "SL-SEAL-20")
+        self.assertEqual(sealane.Session.decode(session).encode(), session)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,12 @@
 
 import unittest
 
-from sealane import formats as sealane
+import sealane
 from vectors import cases, refusal
+
+
+class Stopped(Exception):
+    """The reader stops after it has stored a session."""
 
 
 def keys(case: dict) -> sealane.Keys:
@@ -46,7 +50,22 @@ class LiveReader:
 
     def __init__(self, test: unittest.TestCase, case: dict):
         self.test, self.own, self.keys = test, case["own"], keys(case)
-        self.live = sealane.Live(self.keys, self.own)
+        self.now, self.stored = 0.0, None
+        self.start([])
+
+    def start(self, sessions: list[str]):
+        self.live = sealane.Live(
+            self.keys,
+            self.own,
+            sessions=[bytes.fromhex(session) for session in sessions],
+            store=self.store,
+            clock=lambda: self.now,
+        )
+
+    def store(self, session: bytes):
+        self.stored = session.hex()
+        if self.stops:
+            raise Stopped
 
     def step(self, step: dict):
         match step["do"]:
@@ -56,29 +75,26 @@ class LiveReader:
                 self.live.allow_trials()
             case "floor":
                 self.live.floor = step["epoch"]
-            case "require answers":
-                self.live.requires = True
-            case "ask":
-                self.live.ask(bytes.fromhex(step["question"]))
-            case "tell":
-                own, answers = self.live.questions()
-                told = (own and own.hex(), [one.hex() for one in answers], self.live.lacks)
-                self.test.assertEqual(told, (step["own"], step["answers"], step["lacks"]))
             case "restart":
-                self.live = sealane.Live(self.keys, self.own)
+                self.start(step["sessions"])
             case _:
                 self.hear(step)
 
     def hear(self, step: dict):
+        self.now, self.stored = step["now"] / 1000, None
+        self.stops = step.get("accepted") is False
         announces, heard = step["do"] == "announcement", []
         work = lambda: heard.append(self.live.open(handed(step), announces))
         self.test.assertEqual(refusal(work), step.get("error"))
         for one in heard:
-            if step.get("accepted", True):
+            try:
                 self.live.accept(one)
+            except Stopped:
+                self.test.assertTrue(self.stops)
             self.check(step, one)
 
     def check(self, step: dict, heard: sealane.Heard):
+        self.test.assertEqual(self.stored, step["stored"])
         if heard.announcement is None:
             self.test.assertEqual(heard.opened.body.hex(), step["body"])
         else:

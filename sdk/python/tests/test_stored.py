@@ -3,7 +3,7 @@
 import unittest
 import unittest.mock
 
-from sealane import formats as sealane
+import sealane
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from seal_writer import CONVERSATION, LINK, STREAM, Message, binding, header
 from vectors import refusal

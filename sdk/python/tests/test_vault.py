@@ -8,8 +8,8 @@ from pathlib import Path
 
 from blake3 import blake3
 from cryptography.hazmat.primitives.asymmetric import ed25519
-from sealane.formats import Refused
-from sealane.formats.vault import Folder, Vault, chosen, restore
+from sealane import Refused
+from sealane.vault import Folder, Vault, chosen, restore
 from vault_writer import Writer, counted, entry, page, printed_code, varint
 from vectors import FOLDER, cases, refusal
 

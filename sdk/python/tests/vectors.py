@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from sealane import formats as sealane
+import sealane
 
 FOLDER = Path(__file__).resolve().parents[3] / "vectors"
 

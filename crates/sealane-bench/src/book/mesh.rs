@@ -47,14 +47,14 @@ impl CompactSealBench {
 
     fn both(&mut self, document: &[u8]) -> Option<usize> {
         self.members.ready().ok()?;
-        let BenchMembers { sealer, opener, fields, binding, dictionary, roster, .. } =
+        let BenchMembers { sealer, opener, fields, binding, dictionary, roster, sessions, .. } =
             &mut self.members;
         let (next_hop, previous_hop) = (RELAY, SENDER);
         let link = LinkContext { dictionary, roster, next_hop, previous_hop };
         let frame = seal_compact(sealer, fields, binding, document, &link, &mut self.buf).ok()?;
         let received = open_compact(opener, binding, frame, &link).ok()?;
         let length = black_box(received.body).len();
-        let _ = received.accept();
+        sessions.accept(received).ok()?;
         Some(length)
     }
 }

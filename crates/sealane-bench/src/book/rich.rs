@@ -71,7 +71,7 @@ impl RichEnds {
         members.ready().ok()?;
         let mut draft = buf.draft();
         event::encode(event, draft.body()).ok()?;
-        let BenchMembers { sealer, opener, fields, binding, .. } = members;
+        let BenchMembers { sealer, opener, fields, binding, sessions, .. } = members;
         let frame = draft.seal(sealer, fields, binding).ok()?;
         let length = frame.len();
         let received = open_frame(opener, binding, frame).ok()?;
@@ -80,7 +80,7 @@ impl RichEnds {
             true => drop(black_box(read.into_owned())),
             false => drop(black_box(read)),
         }
-        let _ = received.accept();
+        sessions.accept(received).ok()?;
         Some(length)
     }
 }

@@ -209,9 +209,10 @@ fn relay(frame: &mut [u8], form: Form) -> Result<(), FrameError> {
     }
 }
 
-/// A live message: the window of its sender moves.
+/// A live message: the window moves, and the session of its sender is stored first where it asks
+/// for that.
 fn open<'f>(members: &mut BenchMembers, form: Form, frame: &'f mut [u8]) -> Result<&'f [u8]> {
-    let BenchMembers { opener, binding, dictionary, roster, .. } = members;
+    let BenchMembers { opener, binding, dictionary, roster, sessions, .. } = members;
     let received = match form {
         Form::Full => open_frame(opener, binding, frame)?,
         Form::Compact => {
@@ -221,6 +222,6 @@ fn open<'f>(members: &mut BenchMembers, form: Form, frame: &'f mut [u8]) -> Resu
         }
     };
     let body = received.body;
-    let _ = received.accept();
+    sessions.accept(received)?;
     Ok(body)
 }

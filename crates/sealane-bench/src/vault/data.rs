@@ -23,27 +23,6 @@ pub(super) fn small(folder: &Path) -> Result<BenchFileSet> {
     files(folder, 20_000, 1_500.0, 1.26, 200_000, 66_000_000)
 }
 
-/// 2,000 files of 450 MB, the largest of 40 MB.
-pub(super) fn heavy(folder: &Path) -> Result<BenchFileSet> {
-    files(folder, 2000, 40_000.0, 1.9, 40_000_000, 450_000_000)
-}
-
-/// So many files of a few bytes, a thousand in each folder.
-pub(super) fn million(folder: &Path, files: u64) -> Result<BenchFileSet> {
-    let mut bytes = 0;
-    for file in 0..files {
-        let inside = folder.join(format!("folder {:04}", file / 1000));
-        if file % 1000 == 0 {
-            fs::create_dir_all(&inside).map_err(BenchFailure::io("making data"))?;
-        }
-        let content = format!("the content of file {file}");
-        let path = inside.join(format!("file {file:07}"));
-        fs::write(path, &content).map_err(BenchFailure::io("making data"))?;
-        bytes += content.len() as u64;
-    }
-    Ok(BenchFileSet { files, bytes })
-}
-
 fn files(
     folder: &Path,
     count: u64,

@@ -236,11 +236,11 @@ fn rename(source: &Path) -> Result<()> {
 
 /// The store of a tool.
 pub(super) fn store(bench: &VaultBench, tool: &VaultBenchTool) -> PathBuf {
-    bench.folder.join(tool.place())
+    bench.folder.join(tool.name.replace(' ', "-").replace('\'', "").replace('.', "-"))
 }
 
 /// A new store in the place of an older one.
-pub(super) fn fresh(bench: &VaultBench, tool: &VaultBenchTool) -> Result<PathBuf> {
+fn fresh(bench: &VaultBench, tool: &VaultBenchTool) -> Result<PathBuf> {
     let store = store(bench, tool);
     for old in [&store, &store.with_extension("state")] {
         if old.exists() {
@@ -267,12 +267,7 @@ pub(super) fn folder(bench: &VaultBench, name: &str) -> Result<PathBuf> {
 /// Makes room for the next group.
 pub(super) fn discard(bench: &VaultBench) -> Result<()> {
     for entry in fs::read_dir(&bench.folder).map_err(BenchFailure::io("removing"))?.flatten() {
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let removed = match is_folder {
-            true => fs::remove_dir_all(entry.path()),
-            false => fs::remove_file(entry.path()),
-        };
-        removed.map_err(BenchFailure::io("removing"))?;
+        fs::remove_dir_all(entry.path()).map_err(BenchFailure::io("removing"))?;
     }
     Ok(())
 }

@@ -32,26 +32,6 @@ enum VaultBenchToolKind {
     Borg(&'static str),
 }
 
-/// A verb for a bucket that is far away.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum FarVerb {
-    Init,
-    List,
-    Put,
-    Prune,
-}
-
-impl FarVerb {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            FarVerb::Init => "init",
-            FarVerb::List => "ls",
-            FarVerb::Put => "put",
-            FarVerb::Prune => "prune --dry-run",
-        }
-    }
-}
-
 /// Every tool that is there. What is missing is shown, with what is not measured for it.
 pub(super) fn find(
     programs: &BenchPrograms,
@@ -133,51 +113,6 @@ impl VaultBenchTool {
     /// Whether it keeps a whole folder, deduplicates, and gives it back.
     pub(super) fn is_archive(&self) -> bool {
         !matches!(self.kind, VaultBenchToolKind::N2sRust | VaultBenchToolKind::N2sPython)
-    }
-
-    /// Whether it keeps in a bucket, with the settings that most rows use.
-    pub(super) fn is_far(&self) -> bool {
-        self.is_usual() || self.kind == VaultBenchToolKind::Restic
-    }
-
-    /// Its name as a file name.
-    pub(super) fn place(&self) -> String {
-        self.name.replace([' ', '.'], "-").replace('\'', "")
-    }
-
-    /// A verb of a vault of ours.
-    pub(super) fn verb(&self, store: &Path, words: &[&str]) -> Command {
-        let mut command = self.command(store);
-        command.arg("vault").args(words);
-        command
-    }
-
-    /// The command of a verb for a bucket whose server listens at `port`. The tool's own files on
-    /// this machine lie in `home`.
-    pub(super) fn far(&self, verb: FarVerb, port: u16, home: &Path, source: &Path) -> Command {
-        let mut command = self.command(&home.join("store"));
-        let server = format!("http://127.0.0.1:{port}");
-        command.env("AWS_ENDPOINT_URL", &server).env("AWS_REGION", "us-east-1");
-        command.env("AWS_ACCESS_KEY_ID", "bench").env("AWS_SECRET_ACCESS_KEY", "bench");
-        let place = self.place();
-        command.env("SEALANE_VAULT", format!("s3://bucket/{place}"));
-        command.env("RESTIC_REPOSITORY", format!("s3:{server}/bucket/{place}"));
-        let ours = self.is_sealane();
-        let words: &[&str] = match verb {
-            FarVerb::Init if ours => &["vault", "init", "--no-recovery"],
-            FarVerb::Init => &["init"],
-            FarVerb::List if ours => &["vault", "ls"],
-            FarVerb::List => &["snapshots", "--quiet"],
-            FarVerb::Put if ours => &["vault", "put"],
-            FarVerb::Put => &["backup", "--quiet"],
-            FarVerb::Prune if ours => &["vault", "prune", "--keep-last", "10", "--dry-run"],
-            FarVerb::Prune => &["forget", "--keep-last", "10", "--prune", "--dry-run", "--quiet"],
-        };
-        command.args(words);
-        if let FarVerb::Put = verb {
-            command.arg(source);
-        }
-        command
     }
 
     fn command(&self, store: &Path) -> Command {

@@ -61,9 +61,6 @@ pub struct ContextAdd {
     /// The codec on the wire: json, msgpack or cbor [default: json]
     #[arg(long)]
     pub codec: Option<String>,
-    /// Refuse to publish to these streams without this group; repeatable
-    #[arg(long, value_name = "PATTERN=GROUP")]
-    pub require: Vec<String>,
     /// Use it from now on
     #[arg(long = "use")]
     pub is_used: bool,

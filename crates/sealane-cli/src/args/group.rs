@@ -35,10 +35,6 @@ pub enum GroupVerb {
         /// The fate of a key whose messages were read
         #[arg(long, value_name = "HISTORY", default_value = "kept")]
         history: GroupHistoryArg,
-        /// With forward-secret history: erase a secret so long after its epoch's end at the latest
-        /// [default: 30d]
-        #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
-        forget_after: Option<std::time::Duration>,
         /// A group of two, for messages of class P
         #[arg(long)]
         pair: bool,
@@ -64,12 +60,6 @@ pub enum GroupVerb {
         /// Write text that can be pasted, also into a file
         #[arg(long)]
         text: bool,
-        /// Refuse any other card than one of the identity with this fingerprint
-        #[arg(long, value_name = "FINGERPRINT")]
-        fingerprint: Option<Fingerprint>,
-        /// Invite without asking on a terminal whether the fingerprint was compared
-        #[arg(long, short)]
-        yes: bool,
         /// Write the order for the other members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
@@ -78,43 +68,23 @@ pub enum GroupVerb {
     Join {
         /// The invitation; `-` is standard input
         file: PathBuf,
-        /// Refuse any other authority than the one with this fingerprint [default: a terminal asks]
+        /// Refuse any other authority than the one with this fingerprint
         #[arg(long, value_name = "FINGERPRINT")]
         authority: Option<Fingerprint>,
         /// The name of the group in this folder [default: the name that its authority chose]
         #[arg(long = "as", value_name = "NAME")]
         name: Option<String>,
-        /// In a forward-secret group: erase a secret here so long after its epoch's end at the
-        /// latest [default: 30d]
-        #[arg(long, value_name = "TIME", value_parser = crate::times::duration)]
-        forget_after: Option<std::time::Duration>,
     },
     /// Remove members: the others get a fresh secret
     Revoke {
         /// The group
         group: String,
-        /// Their names, or the beginning of their keys
-        #[arg(required_unless_present = "slot")]
+        /// Their names, slots, or the beginning of their keys
+        #[arg(required = true)]
         members: Vec<String>,
-        /// Remove the member in this slot, too; repeatable
-        #[arg(long, value_name = "N")]
-        slot: Vec<u16>,
-        /// Do not ask on a terminal
-        #[arg(long, short)]
-        yes: bool,
         /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
-    },
-    /// Keep that the authority's fingerprint, or a member's, was compared over another way
-    Compare {
-        /// The group
-        group: String,
-        /// The fingerprint, as its owner has read it out
-        fingerprint: Fingerprint,
-        /// The member with this card, and not the authority
-        #[arg(long, value_name = "FILE")]
-        card: Option<PathBuf>,
     },
     /// Give all members a new secret; a stolen copy of a member's folder can follow (see heal)
     Rotate {
@@ -174,20 +144,11 @@ pub enum GroupVerb {
         /// Go on after this epoch, which the members have reached
         #[arg(long, value_name = "EPOCH")]
         beyond: Option<u64>,
-        /// Take over the removals in this file, which a member wrote with `group orders`
-        #[arg(long, value_name = "FILE")]
-        from: Option<PathBuf>,
-        /// Read the orders of this hub too, beside that of --server; may be given several times
-        #[arg(long, value_name = "ADDRESS")]
-        also: Vec<String>,
-        /// Begin anew although a hub that this folder knows was not read, or shows too few orders
-        #[arg(long)]
-        unread: bool,
         /// Write the orders for the members into this file
         #[arg(long, value_name = "FILE")]
         orders: Option<PathBuf>,
     },
-    /// Write earlier orders, or the removals that a member has heard, to standard output
+    /// Write earlier orders to standard output, for members who missed some
     Orders {
         /// The group
         group: String,
@@ -250,8 +211,7 @@ pub enum GroupVerb {
 pub enum GroupHistoryArg {
     /// They are kept: history can be read
     Kept,
-    /// They are erased once all consumers of the key folder have read them: a thief of the device
-    /// reads no earlier epoch
+    /// They are erased: a thief of the device reads no earlier epoch
     ForwardSecret,
 }
 

@@ -37,7 +37,7 @@ pub enum KeyVerb {
     New {
         /// The name on its cards [default: the name of this machine]
         name: Option<String>,
-        /// Protect all keys with a passphrase; also without this where one is given
+        /// Protect all keys with a passphrase
         #[arg(long)]
         passphrase: bool,
     },
@@ -56,7 +56,7 @@ pub enum KeyVerb {
         #[arg(long)]
         text: bool,
     },
-    /// Change the passphrase of the key folder, or give it one
+    /// Change the passphrase of the key folder
     Passphrase {
         /// Read the new passphrase from the first line of this file [default: it is typed]
         #[arg(long, value_name = "FILE")]

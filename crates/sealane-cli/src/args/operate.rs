@@ -13,13 +13,8 @@ const AUDIT_HELP: &str = "\
 A node with tokens keeps a record of each removal, purge and change, and of each
 refusal. The token needs `observe`.";
 
-const BACKUP_HELP: &str = "\
-If a flag, a variable or a context names a hub of another machine, the hub
-sends the copy. The token in use then needs `admin`.";
-
 /// `sealane backup`.
 #[derive(Debug, Args)]
-#[command(after_long_help = BACKUP_HELP)]
 pub struct BackupArgs {
     /// The folder to copy to, new or empty
     pub to: PathBuf,

@@ -10,13 +10,8 @@ use sealane_stream::ShareKind;
 use super::HubArgs;
 use crate::times;
 
-const TOKEN_HELP: &str = "\
-If a flag, a variable or a context names a hub of another machine, the hub
-changes its own tokens. The token in use then needs `admin`.";
-
 /// `sealane token`.
 #[derive(Debug, Args)]
-#[command(after_long_help = TOKEN_HELP)]
 pub struct TokenArgs {
     /// The node's data folder [default: as for `up`] [env: SEALANE_DATA]
     #[arg(long, global = true, value_name = "DIR")]
@@ -68,13 +63,8 @@ pub struct TokenNew {
     /// Allow seeing the metrics and the audit of the node
     #[arg(long)]
     pub observe: bool,
-    /// Allow copying the whole node with `backup` and changing its tokens, from any machine: with
-    /// it all other rights can be had
-    #[arg(long)]
-    pub admin: bool,
     /// Choose a share of what the node has, for example streams=1000; may be repeated. The kinds
-    /// are streams, group_streams, delayed, keys, message_keys, sessions, consumers, in_flight
-    /// and rules.
+    /// are streams, group_streams, delayed, keys, message_keys, sessions, consumers and in_flight.
     /// Without it the token may hold a quarter of each, and an only token all
     #[arg(long, value_name = "KIND=N", value_parser = share)]
     pub share: Vec<(ShareKind, u64)>,

@@ -11,9 +11,8 @@ use toml::Table;
 
 use super::HubContext;
 use crate::CliFailure;
-use crate::config::{GROUPS, no_toml};
+use crate::config::no_toml;
 use crate::limits::MAX_CONTEXT_NAME_BYTES;
-use crate::required::RequiredGroups;
 
 /// All contexts, in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,15 +98,6 @@ impl HubContexts {
             for (key, value) in lines {
                 text.extend(value.map(|value| format!("{key} = {}\n", quoted(&value))));
             }
-            let mut groups = context.groups.iter().peekable();
-            if groups.peek().is_some() {
-                text.push_str(&format!("\n[context.{}.{GROUPS}]\n", quoted(&context.name)));
-            }
-            text.extend(
-                groups.map(|one| {
-                    format!("{} = {}\n", quoted(one.pattern.as_str()), quoted(&one.group))
-                }),
-            );
         }
         text
     }
@@ -154,10 +144,6 @@ fn parse_one(name: String, context: toml::Value) -> Result<HubContext, InputErro
     };
     let mut read = HubContext { name, ..HubContext::default() };
     for (key, value) in table {
-        if key == GROUPS {
-            read.groups = RequiredGroups::read(value)?;
-            continue;
-        }
         let toml::Value::String(value) = value else {
             return Err(
                 format!("`{key}` of the context `{}` is not text in quotes", read.name).into()
@@ -198,15 +184,12 @@ mod tests {
     use super::*;
 
     fn context(name: &str) -> HubContext {
-        let mut groups = RequiredGroups::default();
-        groups.add_written("ops/**=fleet").unwrap();
         HubContext {
             name: name.to_owned(),
             server: "https://h\"u\\b\u{7f}:1".to_owned(),
             token_file: Some("/tokens/a b".into()),
             ca: None,
             codec: Some("cbor".to_owned()),
-            groups,
         }
     }
 
@@ -233,7 +216,6 @@ mod tests {
             ("[context.a]\nserver = 'b'\ntoken = 'c'", "`token`"),
             ("[context.a]\nserver = 3", "`server`"),
             ("[context.a]\nca = '/b'", "`server`"),
-            ("[context.a]\nserver = 'b'\ngroups = 'c'", "`groups`"),
             ("[context.'a b']\nserver = 'b'", "1 to 64 letters"),
             ("[context.a]\nserver = 'b", "line 2"),
         ] {

@@ -13,7 +13,7 @@ use sealane_link::{
     Config, LinkAddress, LinkConfig, LinkInbox, LinkReady, LinkRelay, LinkWire, MemoryNet,
     RelayCard, RelayLink,
 };
-use sealane_seal::{AnnouncedQuestions, Binding, Class};
+use sealane_seal::{Binding, Class};
 
 use super::failed;
 use super::report::{DemoClaim, DemoReport};
@@ -22,6 +22,7 @@ use super::show::count;
 use super::telemetry::{DemoLedger, DemoMachine};
 use crate::CliFailure;
 use crate::limits::MAX_DEMO_RELAY_WAIT_MS;
+use crate::times::now_ms;
 
 /// Messages that are carried.
 const MESSAGES: usize = 1000;
@@ -85,9 +86,8 @@ pub(super) fn run(
     let mut way = DemoRelayPath::open(&dashboard)?;
     let (mut sender, mut reader) = (gateway.sender()?, dashboard.live_reader()?);
     let mut buf = FrameBuf::new();
-    let questions = AnnouncedQuestions::answering(&reader.questions()?);
-    way.send(sender.announce(questions, &mut buf)?)?;
-    reader.announced(&mut way.receive()?)?;
+    way.send(sender.announce(&mut buf)?)?;
+    reader.announced(&mut way.receive()?, now_ms())?;
     let fields = HeaderFields {
         next_hop: RELAY,
         destination: dashboard.source()?,
@@ -117,7 +117,7 @@ pub(super) fn run(
 
 /// The message in a frame; none where it does not open.
 fn open(reader: &mut LiveReader, frame: &mut [u8], word: &str, found: &mut u64) -> Option<Value> {
-    let opened = reader.open(&Binding::link(), frame).ok()?;
+    let opened = reader.open(&Binding::link(), frame, now_ms()).ok()?;
     *found += u64::from(holds(opened.body, word));
     sealane_codec::decode(Codec::Cbor, opened.body).ok()
 }

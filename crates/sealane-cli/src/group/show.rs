@@ -71,7 +71,7 @@ pub(super) fn show(member: &GroupMember, terminal: &mut Terminal) -> Result<(), 
     let lines = [
         ("group", member.name().to_owned()),
         ("tag", member.tag().to_string()),
-        ("authority", format!("{}{}", member.authority(), doubt(member))),
+        ("authority", member.authority().to_string()),
         ("suite", format!("{}{pair}", suite(member))),
         ("history", history(member).to_owned()),
         ("slot", format!("{}, {}", member.slot().number(), role(member))),
@@ -86,25 +86,18 @@ pub(super) fn show(member: &GroupMember, terminal: &mut Terminal) -> Result<(), 
     for (name, value) in lines.into_iter().chain(heartbeats).chain(copied).chain(leaving) {
         terminal.line(format_args!("{name:<12}{value}"))?;
     }
-    let head = ["MEMBER", "SLOT", "SINCE", "REMOVED", "KEY", "COMPARED"];
-    let rows: Vec<_> = member.roster().entries().iter().map(|entry| row(member, entry)).collect();
+    let head = ["MEMBER", "SLOT", "SINCE", "REMOVED", "KEY"];
+    let rows: Vec<_> = member.roster().entries().iter().map(row).collect();
     terminal.write(format!("\n{}", table(&head, &rows)).as_bytes())
 }
 
-/// That nobody has compared the authority's fingerprint, if so.
-fn doubt(member: &GroupMember) -> &'static str {
-    let is_compared = member.authority_slot().is_some_and(|slot| member.is_compared(slot));
-    if is_compared { "" } else { ", not compared" }
-}
-
-fn row(member: &GroupMember, entry: &RosterEntry) -> Vec<String> {
+fn row(entry: &RosterEntry) -> Vec<String> {
     vec![
         entry.name().to_owned(),
         entry.slot().number().to_string(),
         entry.since().0.to_string(),
         entry.removed().map_or("-".to_owned(), |epoch| epoch.0.to_string()),
         key(entry),
-        if member.is_compared(entry.slot()) { "compared" } else { "not compared" }.to_owned(),
     ]
 }
 
@@ -170,7 +163,6 @@ fn fields(member: &GroupMember) -> Vec<(&'static str, Value)> {
             ("since", entry.since().0.into()),
             ("removed", entry.removed().map_or(Value::Null, |epoch| epoch.0.into())),
             ("key", key(entry).into()),
-            ("compared", member.is_compared(entry.slot()).into()),
         ];
         Value::Map(fields.map(|(name, value)| (name.to_owned(), value)).into())
     };

@@ -58,11 +58,9 @@ pub(super) async fn run(
     }
 }
 
-/// The slot of the member that is called so, or a slot that was named itself.
+/// The slot of the member that is called so.
 fn slot_of(member: &GroupMembership, name: &str) -> Result<u16, CliFailure> {
-    let roster = member.as_provisioned()?.roster();
-    let of_slot = || name.parse().ok().and_then(Slot::new).and_then(|slot| roster.entry(slot));
-    let found = roster.find(name).or_else(of_slot).map(|entry| entry.slot().number());
+    let found = member.as_provisioned()?.roster().find(name).map(|entry| entry.slot().number());
     found.ok_or_else(|| sealane_group::Error::UnknownMember(name.to_owned()).into())
 }
 

@@ -67,7 +67,7 @@ pub(super) fn drill(
         terminal.record(drill_record(&report))?;
     } else {
         let proven = if report.failed.is_empty() { "proven" } else { "NOT proven" };
-        let what = extent(&report);
+        let what = if report.all { "all" } else { "a sample" };
         terminal.outcome(format_args!(
             "restore {proven}: {what} of snapshot {}, {}, {}, in {} ms",
             report.snapshot,
@@ -79,23 +79,12 @@ pub(super) fn drill(
     skipped(&report.failed, terminal)
 }
 
-/// How much of a snapshot a drill has restored.
-pub(super) fn extent(report: &DrillReport) -> String {
-    match report.left_out {
-        _ if report.all => "all".to_owned(),
-        0 => "a sample".to_owned(),
-        1 => "all but 1 device".to_owned(),
-        devices => format!("all but {}", count(devices, "devices")),
-    }
-}
-
 pub(super) fn drill_record(report: &DrillReport) -> Vec<(&'static str, Value)> {
     vec![
         ("timeMs", Value::from(ms(report.time_ns))),
         ("snapshot", Value::from(report.snapshot)),
         ("head", Value::from(report.head.as_str())),
         ("all", Value::from(report.all)),
-        ("leftOut", Value::from(report.left_out)),
         ("files", Value::from(report.files)),
         ("bytes", Value::from(report.bytes)),
         ("tookMs", Value::from(report.took_ms)),
@@ -128,21 +117,4 @@ pub(super) fn recover(
     super::get::show(&recovered.report, recovered.snapshot.unwrap_or(0), terminal)?;
     skipped_objects(&recovered.report.failed, terminal)?;
     super::get::complete(&recovered.report)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_drill_without_its_devices_is_no_sample() {
-        let mut report = DrillReport::default();
-        assert_eq!(extent(&report), "a sample");
-        report.left_out = 1;
-        assert_eq!(extent(&report), "all but 1 device");
-        report.left_out = 2;
-        assert_eq!(extent(&report), "all but 2 devices");
-        (report.all, report.left_out) = (true, 0);
-        assert_eq!(extent(&report), "all");
-    }
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sealane::Value;
-use sealane_vault::{
-    Error, GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, VaultReader,
-};
+use sealane_vault::{Error, GetOptions, GetReport, PutProgress, Snapshot, SnapshotSelector, Vault};
 
 use super::progress::{ProgressForm, watched};
 use super::{VaultAccess, alike, path_bytes, size, skipped, snapshot, wanted, whose};
@@ -137,7 +135,7 @@ fn record(report: &GetReport, snapshot: u64, terminal: &mut Terminal) -> Result<
 
 /// Writes a range of one file, verified, to standard output.
 fn part(
-    vault: &VaultReader,
+    vault: &Vault,
     snapshot: &Snapshot,
     path: &Path,
     range: ByteRange,

@@ -7,9 +7,7 @@ use std::path::Path;
 
 use sealane::Value;
 use sealane_group::PublicKey;
-use sealane_vault::{
-    Argon2Cost, OpenOptions, RecoveryCode, SlotInfo, SlotKind, VaultMetadata, VaultOwner,
-};
+use sealane_vault::{Argon2Cost, OpenOptions, RecoveryCode, SlotKind, Vault, VaultMetadata};
 
 use super::VaultAccess;
 use crate::args::vault::{self as args, VaultInit, VaultKey, VaultKeyVerb};
@@ -29,7 +27,7 @@ pub(super) fn init(
     };
     let (store, cost) = (location.store()?, Argon2Cost::default());
     let options = OpenOptions { replace: args.replace, ..location.options.clone() };
-    let vault = VaultOwner::init(store, passphrase.bytes(), cost, metadata, &options)?;
+    let vault = Vault::init(store, passphrase.bytes(), cost, metadata, &options)?;
     if terminal.json() {
         terminal.record(vec![
             ("vault", Value::from(vault.id())),
@@ -49,15 +47,10 @@ pub(super) fn run(
     if let VaultKeyVerb::Rotate(rotate) = &args.verb {
         return super::rotate::run(rotate, location, terminal);
     }
-    if let VaultKeyVerb::Ls = &args.verb
-        && let Some(writer) = location.open_writer()?
-    {
-        return list(&writer.slots()?, terminal);
-    }
     let vault = location.open()?;
     match &args.verb {
         VaultKeyVerb::Rotate(_) => Ok(()),
-        VaultKeyVerb::Ls => list(&vault.slots()?, terminal),
+        VaultKeyVerb::Ls => list(&vault, terminal),
         VaultKeyVerb::Passphrase { new_passphrase_file, label } => {
             let new = Passphrase::choose_other(new_passphrase_file.as_deref())?;
             let id = vault.add_passphrase(new.bytes(), Argon2Cost::default(), label)?;
@@ -95,13 +88,13 @@ pub(super) fn public(word: &str) -> Result<PublicKey, CliFailure> {
 }
 
 /// Adds a recovery code and prints what is to be kept on paper.
-fn recovery(vault: &VaultOwner, terminal: &mut Terminal) -> Result<(), CliFailure> {
+fn recovery(vault: &Vault, terminal: &mut Terminal) -> Result<(), CliFailure> {
     kit(vault, &vault.add_recovery("recovery code")?, terminal)
 }
 
 /// Prints what is to be kept on paper.
 pub(super) fn kit(
-    vault: &VaultOwner,
+    vault: &Vault,
     code: &RecoveryCode,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {
@@ -126,7 +119,8 @@ pub(super) fn kit(
     ))
 }
 
-fn list(slots: &[SlotInfo], terminal: &mut Terminal) -> Result<(), CliFailure> {
+fn list(vault: &Vault, terminal: &mut Terminal) -> Result<(), CliFailure> {
+    let slots = vault.slots()?;
     let kind = |kind: SlotKind| match kind {
         SlotKind::Passphrase => "passphrase",
         SlotKind::Recovery => "recovery code",

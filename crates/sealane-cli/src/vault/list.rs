@@ -2,8 +2,7 @@
 
 use sealane::Value;
 use sealane_vault::{
-    DeviceKind, GetOptions, Snapshot, SnapshotEntry, SnapshotEntryKind, SnapshotSelector,
-    VaultReader,
+    DeviceKind, GetOptions, Snapshot, SnapshotEntry, SnapshotEntryKind, SnapshotSelector, Vault,
 };
 
 use super::{VaultAccess, ms, places, shown, size, snapshot, time, wanted, warn_anew, whose};
@@ -84,7 +83,7 @@ fn record(snapshot: &Snapshot) -> Vec<(&'static str, Value)> {
 
 /// Prints those entries of a snapshot that `wanted` takes.
 pub(super) fn entries(
-    vault: &VaultReader,
+    vault: &Vault,
     snapshot: &Snapshot,
     terminal: &mut Terminal,
     wanted: impl Fn(&SnapshotEntry) -> bool,

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use sealane::Value;
 use sealane_vault::{
     PruneOptions, PruneReport, RetentionGroupBy, RetentionPlan, RetentionRules, RetentionVerdict,
-    SkippedItem, SnapshotGroup, VaultOwner,
+    SkippedItem, SnapshotGroup, Vault,
 };
 
 use super::{VaultAccess, ms, places, shown, size, time, warn_anew};
@@ -143,7 +143,7 @@ fn title(group: &SnapshotGroup) -> String {
 }
 
 fn summary(
-    vault: &VaultOwner,
+    vault: &Vault,
     options: PruneOptions,
     terminal: &mut Terminal,
 ) -> Result<(), CliFailure> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sealane::Value;
-use sealane_vault::{ChunkCompression, PutAccess, PutOptions, PutProgress, PutReport, measure};
+use sealane_vault::{ChunkCompression, PutOptions, PutProgress, PutReport, Vault, measure};
 
 use super::progress::{ProgressForm, watched};
 use super::{VaultAccess, alike, passed, secret_line, size, skipped, stream};
@@ -23,7 +23,7 @@ pub(super) fn run(
     if args.stdin && location.reads_input() {
         return Err(CliFailure::Usage("standard input cannot be the file and the secret at once"));
     }
-    let vault = location.open_to_put()?;
+    let vault = location.open()?;
     let begun = Instant::now();
     let progress = Arc::new(PutProgress::default());
     let options = PutOptions {
@@ -42,17 +42,13 @@ pub(super) fn run(
     // A program is not kept waiting for lines until all files are counted.
     let is_measured = form == ProgressForm::Bar && !args.stdin && !args.stdin_command;
     let total = || is_measured.then(|| measure(&args.paths, &options).ok()).flatten();
-    let work = || keep(args, vault.as_ref(), &options);
+    let work = || keep(args, &vault, &options);
     let report = watched(form, &progress, || total().map(|(_, bytes)| bytes), work)?;
     show(&report, begun.elapsed(), args.dry_run, terminal)?;
     skipped(&report.skipped, terminal)
 }
 
-fn keep(
-    args: &VaultPut,
-    vault: &dyn PutAccess,
-    options: &PutOptions,
-) -> Result<PutReport, CliFailure> {
+fn keep(args: &VaultPut, vault: &Vault, options: &PutOptions) -> Result<PutReport, CliFailure> {
     match () {
         () if args.stdin => stream::put_input(vault, &args.name, options),
         () if args.stdin_command => stream::put_output(vault, &args.paths, &args.name, options),
@@ -67,7 +63,7 @@ pub(super) fn import(
 ) -> Result<(), CliFailure> {
     let ImportFrom::N2s { store, blob_passphrase_file, note, profile } = &args.from;
     let passphrase = blob_passphrase_file.as_deref().map(secret_line).transpose()?;
-    let vault = location.open_to_put()?;
+    let vault = location.open()?;
     let begun = Instant::now();
     let progress = Arc::new(PutProgress::default());
     let options = PutOptions {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use sealane::Value;
-use sealane_vault::{Error, PutOptions, RepairReport, VaultOwner};
+use sealane_vault::{Error, PutOptions, RepairReport, Vault};
 
 use super::{VaultAccess, skipped, skipped_objects, warn_anew};
 use crate::{CliFailure, Terminal};
@@ -26,7 +26,7 @@ pub(super) fn run(
 }
 
 /// Opens the vault; where its config is lost, that is written again first.
-fn opened(location: &VaultAccess) -> Result<VaultOwner, CliFailure> {
+fn opened(location: &VaultAccess) -> Result<Vault, CliFailure> {
     match location.open() {
         Err(CliFailure::Vault(error)) if may_lack_config(&error) => {
             location.open_objects()?.mend_config()?;

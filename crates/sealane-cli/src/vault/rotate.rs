@@ -2,7 +2,7 @@
 
 use sealane::Value;
 use sealane_group::PublicKey;
-use sealane_vault::{RotateOptions, VaultOwner};
+use sealane_vault::{RotateOptions, Vault};
 
 use super::VaultAccess;
 use super::key::{kit, public};
@@ -36,7 +36,7 @@ pub(super) fn run(
     }
 }
 
-fn tell(vault: &VaultOwner, dropped: &[String], terminal: &mut Terminal) -> Result<(), CliFailure> {
+fn tell(vault: &Vault, dropped: &[String], terminal: &mut Terminal) -> Result<(), CliFailure> {
     terminal.line(format_args!(
         "changed the main key of vault {}, change {}\nexpect  {}",
         vault.id(),

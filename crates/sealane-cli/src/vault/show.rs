@@ -3,7 +3,7 @@
 use sealane::Value;
 use sealane_vault::{VaultMetadata, leaks as seen};
 
-use super::care::{drill_record, extent};
+use super::care::drill_record;
 use super::{VaultAccess, ms, size, time, warn_anew};
 use crate::terminal::table;
 use crate::{CliFailure, Terminal};
@@ -60,7 +60,7 @@ pub(super) fn status(location: &VaultAccess, terminal: &mut Terminal) -> Result<
         Some(report) => terminal.line(format_args!(
             "last proven  {}: {} of snapshot {}, {} files, {}",
             time(report.time_ns),
-            extent(&report),
+            if report.all { "all" } else { "a sample" },
             report.snapshot,
             report.files,
             size(report.bytes)

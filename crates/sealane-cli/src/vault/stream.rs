@@ -4,13 +4,13 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use sealane_vault::{PutAccess, PutOptions, PutReport};
+use sealane_vault::{PutOptions, PutReport, Vault};
 
 use crate::CliFailure;
 
 /// Keeps standard input to its end as one file.
 pub(super) fn put_input(
-    vault: &dyn PutAccess,
+    vault: &Vault,
     name: &str,
     options: &PutOptions,
 ) -> Result<PutReport, CliFailure> {
@@ -20,7 +20,7 @@ pub(super) fn put_input(
 /// Keeps what a program writes as one file. If the program fails, there is no snapshot: half a
 /// dump of a database is none.
 pub(super) fn put_output(
-    vault: &dyn PutAccess,
+    vault: &Vault,
     command: &[PathBuf],
     name: &str,
     options: &PutOptions,

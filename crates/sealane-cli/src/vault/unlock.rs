@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use sealane_vault::limits::MAX_RETRY_MS;
 use sealane_vault::{
-    Error, OpenOptions, PutAccess, RecoveryCode, RotateOptions, RotatedVault, SlotSecret,
-    StoreRetry, VaultOwner, VaultPlace, VaultStore, VaultWriter, WriterKey,
+    Error, OpenOptions, RecoveryCode, RotateOptions, RotatedVault, SlotSecret, StoreRetry, Vault,
+    VaultStore, WriterKey,
 };
 
 use super::secret_line;
@@ -29,7 +29,6 @@ pub(crate) struct VaultAccess {
 
 impl VaultAccess {
     pub(crate) fn new(args: &args::VaultArgs) -> Result<VaultAccess, CliFailure> {
-        key::hide_memory();
         let missing = "name the vault with --vault or SEALANE_VAULT";
         if args.retry > Duration::from_millis(MAX_RETRY_MS) {
             let reason = "--retry waits 12h at most: a prune removes after a day what a put needs";
@@ -74,58 +73,49 @@ impl VaultAccess {
         }
     }
 
-    /// Opens the vault with what was given, which must be the owner's.
-    pub(crate) fn open(&self) -> Result<VaultOwner, CliFailure> {
+    /// Opens the vault with what was given.
+    pub(crate) fn open(&self) -> Result<Vault, CliFailure> {
         self.open_with(&self.options)
     }
 
-    /// Opens the vault to put into it, which a writer's key does as well.
-    pub(super) fn open_to_put(&self) -> Result<Box<dyn PutAccess>, CliFailure> {
-        Ok(match self.open_writer()? {
-            Some(writer) => Box::new(writer),
-            None => Box::new(self.open()?),
-        })
-    }
-
-    /// Opens the vault with the writer's key, if one was given.
-    pub(super) fn open_writer(&self) -> Result<Option<VaultWriter>, CliFailure> {
-        let Some(file) = &self.key_file else { return Ok(None) };
-        let key: WriterKey = secret_line(file)?.parse()?;
-        let vault = VaultWriter::open(self.store()?, &key, &self.options)?;
-        opened(&vault);
-        Ok(Some(vault))
-    }
-
     /// Opens it without anything that this machine remembers, and without its index.
-    pub(super) fn open_objects(&self) -> Result<VaultOwner, CliFailure> {
+    pub(super) fn open_objects(&self) -> Result<Vault, CliFailure> {
         self.open_with(&OpenOptions { objects_alone: true, ..self.options.clone() })
     }
 
-    fn open_with(&self, options: &OpenOptions) -> Result<VaultOwner, CliFailure> {
-        let store = self.store()?;
-        let vault = self.with_secret(|secret| Ok(VaultOwner::open(store, secret, options)?))?;
-        opened(&vault);
+    fn open_with(&self, options: &OpenOptions) -> Result<Vault, CliFailure> {
+        let vault = self.unlock(options)?;
+        if vault.is_first_use() {
+            let (place, anchor) = (vault.store().location(), vault.anchor());
+            eprintln!("sealane: first use of {place} here, which holds the vault {anchor}");
+        }
+        super::warn_anew(&vault, &[]);
         Ok(vault)
+    }
+
+    fn unlock(&self, options: &OpenOptions) -> Result<Vault, CliFailure> {
+        let store = self.store()?;
+        self.with_secret(|secret| Ok(Vault::open(store, secret, options)?))
     }
 
     /// Changes the main key; what was given opens the vault afterwards, too.
     pub(super) fn rotate(&self, rotate: &RotateOptions) -> Result<RotatedVault, CliFailure> {
         let store = self.store()?;
         self.with_secret(|secret| {
-            let vault = VaultOwner::open(store, secret, &self.options)?;
+            let vault = Vault::open(store, secret, &self.options)?;
             super::warn_anew(&vault, &[]);
             Ok(vault.rotate(secret, &self.options, rotate)?)
         })
     }
 
-    /// Gives the owner's secret to `act`.
+    /// Gives what opens the vault to `act`.
     fn with_secret<T>(
         &self,
         act: impl FnOnce(&SlotSecret<'_>) -> Result<T, CliFailure>,
     ) -> Result<T, CliFailure> {
         if let Some(file) = &self.key_file {
-            let _: WriterKey = secret_line(file)?.parse()?;
-            return Err(Error::NotOwner("do anything but put").into());
+            let key: WriterKey = secret_line(file)?.parse()?;
+            return act(&SlotSecret::Writer(&key));
         }
         if let Some(file) = &self.recovery_file {
             let code: RecoveryCode = secret_line(file)?.parse()?;
@@ -143,35 +133,5 @@ impl VaultAccess {
     /// A passphrase for a new vault or slot; on a terminal asked for twice.
     pub(super) fn new_passphrase(&self) -> Result<Passphrase, CliFailure> {
         Passphrase::choose(self.keys.passphrase_file.as_deref())
-    }
-}
-
-/// Tells of a vault that was opened what its user should know.
-fn opened(vault: &VaultPlace) {
-    if vault.is_first_use() {
-        let (place, anchor) = (vault.store().location(), vault.anchor());
-        eprintln!("sealane: first use of {place} here, which holds the vault {anchor}");
-    }
-    super::warn_anew(vault, &[]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::CliVerb;
-
-    /// A prune removes after a day what a put relies on: no put waits for longer than half of it.
-    #[test]
-    fn no_outage_is_waited_out_for_longer_than_a_put_may_take() {
-        let access = |retry: &str| {
-            let words = ["sealane", "vault", "status", "--vault", "s3://b/v", "--retry", retry];
-            let parsed = crate::parse(words.map(Into::into)).unwrap().command;
-            let CliVerb::Vault(args) = parsed else { panic!("{words:?}") };
-            VaultAccess::new(&args).map(|access| access.retry)
-        };
-        assert_eq!(access("12h").unwrap(), Duration::from_secs(12 * 3600));
-        for long in ["12h 1ms", "13h", "30d"] {
-            assert!(matches!(access(long), Err(CliFailure::Usage(why)) if why.contains("12h")));
-        }
     }
 }

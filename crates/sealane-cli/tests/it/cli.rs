@@ -11,7 +11,6 @@ mod fails_by_name;
 mod finds_its_ways;
 mod fleet;
 mod follows_hints;
-mod forgets_epochs;
 mod gives_memory_back;
 mod goes_on_after_kill;
 mod greets;

@@ -3,9 +3,9 @@
 use crate::counting::allocations_of;
 use crate::shared::members::{self, CLASSES, EPOCH, Members, READER, RELAY, binding};
 use sealane_frame::{
-    Fragment, FrameBuf, PeerTag, Reassembly, ReassemblyProgress, SlotRing, forward_batch,
-    forward_in_place, open_compact, open_frame, open_stored, seal_compact, seal_frame, to_compact,
-    to_full,
+    Fragment, FrameBuf, PeerTag, Reassembly, ReassemblyProgress, ReceivedFrame, SlotRing,
+    forward_batch, forward_in_place, open_compact, open_frame, open_stored, seal_compact,
+    seal_frame, to_compact, to_full,
 };
 use sealane_seal::{Class, Suite};
 
@@ -19,13 +19,19 @@ fn of_the_library(class: Class) -> usize {
     if class == Class::Signed { ROUNDS } else { 0 }
 }
 
+/// Stores what has to be stored and accepts.
+fn take(mut received: ReceivedFrame<'_, '_>, now_ms: u64) {
+    assert!(received.pending.to_store(now_ms).is_some(), "a ceiling is stored, too");
+    let _ = received.accept();
+}
+
 #[test]
 fn to_seal_relay_and_open_in_the_full_form() {
     for class in CLASSES {
         for (suite, body_bytes) in Suite::ALL.into_iter().flat_map(|s| [(s, 60), (s, 8192)]) {
             let mut members = Members::starting_at(class, suite, 0);
             let (body, mut buf, binding) = (vec![7; body_bytes], FrameBuf::new(), binding());
-            let mut kept = vec![];
+            let (mut kept, mut now_ms) = (vec![], 0);
             let mut round = || {
                 let (sealer, opener) = (&mut members.sealer, &mut members.opener);
                 let frame = seal_frame(sealer, &members.fields, &binding, &body, &mut buf);
@@ -35,7 +41,8 @@ fn to_seal_relay_and_open_in_the_full_form() {
                 kept.extend_from_slice(frame);
                 let received = open_frame(opener, &binding, frame).unwrap();
                 assert_eq!(received.body, body);
-                let _ = received.accept();
+                now_ms += 1000;
+                take(received, now_ms);
                 let stored = open_stored(opener, EPOCH, &binding, &mut kept).unwrap();
                 assert_eq!(stored.body, body);
             };
@@ -52,7 +59,7 @@ fn to_seal_open_and_change_the_compact_form() {
         let mut members = Members::new(class);
         let link = members::link(&members.dictionary, &members.roster);
         let (mut buf, mut full, mut compact) = (FrameBuf::new(), vec![], vec![]);
-        let binding = binding();
+        let (binding, mut now_ms) = (binding(), 0);
         let mut round = || {
             let (sealer, opener) = (&mut members.sealer, &mut members.opener);
             let frame = seal_compact(sealer, &members.fields, &binding, b"well", &link, &mut buf);
@@ -64,7 +71,8 @@ fn to_seal_open_and_change_the_compact_form() {
             assert_eq!(frame, compact);
             let received = open_compact(opener, &binding, frame, &link).unwrap();
             assert_eq!(received.body, b"well");
-            let _ = received.accept();
+            now_ms += 1000;
+            take(received, now_ms);
             let stored = open_stored(opener, EPOCH, &binding, &mut full).unwrap();
             assert_eq!(stored.body, b"well");
         };

@@ -59,7 +59,7 @@ proptest! {
                 let frame = seal_compact(sealer, &fields, &binding, b"body", &link, &mut buf);
                 frame.unwrap().to_vec()
             }
-            _ => members.announcement(Announcement::new(5, 7)),
+            _ => members.announcement(Announcement { start: 5, orders: 7 }),
         };
         for (at, byte) in changes {
             let at = at.index(frame.len());

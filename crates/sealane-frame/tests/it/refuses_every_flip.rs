@@ -151,7 +151,7 @@ fn in_another_place_than_it_was_made_for() {
 #[test]
 fn every_bit_of_an_announcement() {
     let mut members = Members::strangers(Class::Group, sealane_seal::Suite::Aes256Gcm, 0);
-    let frame = members.announcement(Announcement::new(5, 7));
+    let frame = members.announcement(Announcement { start: 5, orders: 7 });
     for (bit, mut flipped) in flips(&frame).skip(RELAY_BYTES * 8) {
         members.opener.allow_trials();
         let refused = open_announcement(&mut members.opener, &mut flipped).err();

@@ -9,7 +9,7 @@ use hpke::rand_core::{TryCryptoRng, TryRng};
 use hpke::{Deserializable, Kem, OpModeR, OpModeS, Serializable};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{PairwiseKey, random};
+use super::random;
 use crate::Error;
 
 /// Bytes of an X-Wing public key.
@@ -23,15 +23,7 @@ const COINS: usize = 64;
 /// is an error and no panic.
 struct EncapsulationCoins {
     bytes: [u8; COINS],
-    /// More than there are, if a library drew more: then it got zeros, and nothing may be made of
-    /// them. Its interface has no error to say so.
     used: usize,
-}
-
-impl EncapsulationCoins {
-    fn check(&self) -> Result<(), Error> {
-        if self.used > self.bytes.len() { Err(Error::Cipher) } else { Ok(()) }
-    }
 }
 
 impl TryRng for EncapsulationCoins {
@@ -93,7 +85,7 @@ pub(crate) struct WrappingSecret(<XWing as Kem>::PrivateKey);
 /// The plaintext, and the key that both sides have agreed on besides.
 pub(crate) struct OpenedWrap {
     pub(crate) plaintext: Zeroizing<Vec<u8>>,
-    pub(crate) exported: PairwiseKey,
+    pub(crate) exported: Zeroizing<[u8; 32]>,
 }
 
 impl WrappingSecret {
@@ -118,8 +110,8 @@ impl WrappingSecret {
         )
         .ok()?;
         let plaintext = Zeroizing::new(context.open(text, associated).ok()?);
-        let mut exported = PairwiseKey::default();
-        context.export(EXPORT_LABEL, exported.as_mut_slice()).ok()?;
+        let mut exported = Zeroizing::new([0; 32]);
+        context.export(EXPORT_LABEL, &mut *exported).ok()?;
         Some(OpenedWrap { plaintext, exported })
     }
 }
@@ -133,7 +125,7 @@ pub(crate) fn wrap(
     info: &[u8],
     associated: &[u8],
     plaintext: &[u8],
-) -> Result<(Vec<u8>, PairwiseKey), Error> {
+) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
     wrap_with(EncapsulationCoins { bytes: random()?, used: 0 }, to, info, associated, plaintext)
 }
 
@@ -143,18 +135,17 @@ fn wrap_with(
     info: &[u8],
     associated: &[u8],
     plaintext: &[u8],
-) -> Result<(Vec<u8>, PairwiseKey), Error> {
+) -> Result<(Vec<u8>, Zeroizing<[u8; 32]>), Error> {
     let (encapsulated, mut context) = hpke::setup_sender_with_rng::<
         ChaCha20Poly1305,
         HkdfSha256,
         XWing,
     >(&OpModeS::Base, &to.0, info, &mut coins)
     .map_err(|_| Error::Cipher)?;
-    coins.check()?;
     let mut sealed = encapsulated.to_bytes().to_vec();
     sealed.extend(context.seal(plaintext, associated).map_err(|_| Error::Cipher)?);
-    let mut exported = PairwiseKey::default();
-    context.export(EXPORT_LABEL, exported.as_mut_slice()).map_err(|_| Error::Cipher)?;
+    let mut exported = Zeroizing::new([0; 32]);
+    context.export(EXPORT_LABEL, &mut *exported).map_err(|_| Error::Cipher)?;
     Ok((sealed, exported))
 }
 

@@ -5,8 +5,6 @@ use aws_lc_rs::signature::{
     VerificationAlgorithm,
 };
 
-use sealane_seal::is_weak_key;
-
 use crate::limits::{AUTHORITY_SIGNATURE_BYTES, LATTICE_KEY_BYTES, LATTICE_SIGNATURE_BYTES};
 use crate::{Error, GroupDocument};
 
@@ -48,7 +46,7 @@ pub(crate) fn verify_member<'a>(
 ) -> Result<&'a [u8], Error> {
     let (bytes, signature) =
         signed.split_last_chunk::<ED25519_BYTES>().ok_or(Error::Malformed(document))?;
-    if is_weak_key(key) || !verifies(&ED25519, key, &labelled(label, bytes), signature) {
+    if !verifies(&ED25519, key, &labelled(label, bytes), signature) {
         return Err(Error::Signature(document));
     }
     Ok(bytes)

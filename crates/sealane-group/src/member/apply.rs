@@ -1,6 +1,7 @@
 //! The effect of a notice on a member's state.
 
-use sealane_frame::notice::NoticeView;
+use std::collections::BTreeMap;
+
 use sealane_frame::{FrameKind, FrameView, open_stored};
 use sealane_seal::limits::MAX_EPOCHS_AHEAD;
 use sealane_seal::{Binding, Class, Epoch, KeyId, Opener, Slot};
@@ -8,34 +9,20 @@ use sealane_seal::{Binding, Class, Epoch, KeyId, Opener, Slot};
 use super::control_topic;
 use crate::certificate::MemberCertificate;
 use crate::folder::{IdentityKeys, KeyFolderLock};
-use crate::notice::chained_secret;
-use crate::order::{ADVANCE, GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
-use crate::renewal::{FreshMemberKeys, OpenedRenewal, VerifiedRenewal};
+use crate::limits::MAX_ORDERS_HELD;
+use crate::notice::{GroupHeartbeat, ParsedNotice};
+use crate::order::{GroupOrder, NumberedOrder, REKEY, RekeyOrder, WrapId};
+use crate::removal::RemovalNotice;
+use crate::renewal::VerifiedRenewal;
 use crate::state::{GroupState, NewestHeartbeat};
-use crate::{
-    Error, GroupChange, GroupDocument, GroupHeartbeat, GroupNotice, GroupRoster, RemovalNotice,
-    now_ms,
-};
+use crate::{Error, GroupChange, GroupDocument, GroupNotice, now_ms};
 
 /// A notice that the authority, or its beater, has signed.
 pub(super) enum VerifiedNotice<'a> {
-    Order {
-        number: u64,
-        notice: &'a GroupNotice,
-    },
-    Renewal {
-        renewal: VerifiedRenewal<'a>,
-        notice: &'a GroupNotice,
-    },
-    Heartbeat {
-        heartbeat: GroupHeartbeat,
-        is_authoritys: bool,
-    },
+    Order { number: u64, notice: &'a GroupNotice },
+    Renewal { renewal: VerifiedRenewal<'a>, notice: &'a GroupNotice },
+    Heartbeat { heartbeat: GroupHeartbeat, is_authoritys: bool },
     Removal(RemovalNotice),
-    /// Another order, or another renewal, in the place of the one that was obeyed last.
-    Rival {
-        order: u64,
-    },
 }
 
 /// The folder that a member obeys in.
@@ -44,8 +31,17 @@ pub(super) struct MemberFolder<'a> {
     /// The name of the group there.
     pub(super) name: &'a str,
     pub(super) lock: &'a KeyFolderLock,
+    /// Orders and renewals that came before others that they follow.
+    pub(super) held: &'a mut BTreeMap<u64, GroupNotice>,
     /// The cards that renewals have answered: to be used up once the state is kept.
     pub(super) answered: Vec<[u8; 32]>,
+}
+
+impl MemberFolder<'_> {
+    /// Other processes of the folder, or a renewal, may have gone on without what is held here.
+    fn forget_before(&mut self, number: u64) {
+        *self.held = self.held.split_off(&number);
+    }
 }
 
 /// Checks who signed a notice. Gives nothing for one that cannot change anything.
@@ -58,31 +54,24 @@ pub(super) fn verify<'a>(
         return Err(Error::Removed);
     }
     let (group, authority) = (state.id(), &state.charter.authority.curve);
-    match notice.view()? {
-        NoticeView::Order(order) => {
-            if FrameView::parse(order.frame)?.header().group() != state.tag() {
+    match notice.parse()? {
+        ParsedNotice::Order { number, frame } => {
+            if FrameView::parse(frame)?.header().group() != state.tag() {
                 return Err(Error::OtherGroup(GroupDocument::Order));
             }
-            let number = order.number;
-            let is_rival = is_rival(state, number, notice);
-            if number < state.orders && !is_authority && !is_rival {
+            if number < state.orders && !is_authority {
                 return Ok(None);
             }
             notice.verified(group, authority)?;
-            if is_rival && !is_authority {
-                return Ok(Some(VerifiedNotice::Rival { order: number }));
-            }
             Ok(Some(VerifiedNotice::Order { number, notice }))
         }
-        NoticeView::Renewal(_) => {
-            let renewal = VerifiedRenewal::read(&state.charter, notice.as_bytes())?;
-            // Two copies of one backup begin anew under one number, in one epoch.
-            if is_rival(state, renewal.number, notice) && !is_authority {
-                return Ok(Some(VerifiedNotice::Rival { order: renewal.number }));
-            }
+        ParsedNotice::Renewal(bytes) => {
+            let renewal = VerifiedRenewal::read(&state.charter, bytes)?;
             Ok(Some(VerifiedNotice::Renewal { renewal, notice }))
         }
-        NoticeView::Removal(removal) => {
+        // An authority knows whom it removes; an order that was obeyed has said more.
+        ParsedNotice::Removal(removal) if is_authority || removal.order < state.orders => Ok(None),
+        ParsedNotice::Removal(removal) => {
             notice.verified(group, authority)?;
             let entry = state.roster.entry(removal.slot);
             if entry.is_some_and(|entry| entry.verifying == *authority) {
@@ -90,9 +79,9 @@ pub(super) fn verify<'a>(
             }
             Ok(Some(VerifiedNotice::Removal(removal)))
         }
-        NoticeView::Heartbeat(heartbeat) => {
-            let is_newer = state.beat.is_before(heartbeat.time_ms, now_ms());
-            if !is_newer && heartbeat.orders <= state.known && !contradicts(state, &heartbeat) {
+        ParsedNotice::Heartbeat(heartbeat) => {
+            let is_newer = heartbeat.time_ms > state.beat.time_ms;
+            if !is_newer && heartbeat.orders <= state.known {
                 return Ok(None);
             }
             let by_authority = notice.verified(group, authority).map(|_| ());
@@ -116,31 +105,18 @@ pub(super) fn apply(
     let is_authority = state.charter.authority.curve == *own;
     match verified {
         VerifiedNotice::Heartbeat { heartbeat, is_authoritys } => {
-            let is_other = heartbeat.orders > state.orders || contradicts(state, heartbeat);
-            if is_authority && *is_authoritys && is_other {
-                state.elsewhere = state.elsewhere.max(heartbeat.epoch);
+            if is_authority && *is_authoritys && heartbeat.orders > state.orders {
                 return Err(elsewhere(state, folder.keys));
-            }
-            if *is_authoritys && contradicts(state, heartbeat) {
-                return Err(forked(state));
-            }
-            let is_newer = state.beat.is_before(heartbeat.time_ms, now_ms());
-            if !is_newer && heartbeat.orders <= state.known {
-                // A beater's word for another log is no evidence of one.
-                return Ok(Vec::new());
             }
             Ok(beat(state, is_authority, *is_authoritys, *heartbeat))
         }
-        VerifiedNotice::Rival { order } => {
-            forked(state);
-            Err(Error::Forked { order: *order })
-        }
         // It changes no state of the group: `Member::leave` keeps it.
         VerifiedNotice::Removal(_) => Ok(Vec::new()),
-        VerifiedNotice::Renewal { notice, .. } | VerifiedNotice::Order { notice, .. }
-            if is_authority =>
-        {
-            known_here(state, folder, notice)
+        VerifiedNotice::Renewal { renewal, notice } if is_authority => {
+            known_here(state, folder, renewal.number, notice)
+        }
+        VerifiedNotice::Order { number, notice } if is_authority => {
+            known_here(state, folder, *number, notice)
         }
         VerifiedNotice::Renewal { renewal, .. } if renewal.number < state.orders => Ok(Vec::new()),
         VerifiedNotice::Renewal { renewal, .. } if renewal.epoch <= state.epochs.newest() => {
@@ -148,8 +124,8 @@ pub(super) fn apply(
             state.known = state.known.max(renewal.number.saturating_add(1));
             Ok(vec![GroupChange::Held { missing: state.orders }])
         }
-        VerifiedNotice::Renewal { renewal, notice } if renewal.is_anew => {
-            begin_anew(state, folder, renewal, notice)
+        VerifiedNotice::Renewal { renewal, .. } if renewal.is_anew => {
+            begin_anew(state, folder, renewal)
         }
         VerifiedNotice::Renewal { renewal, notice } => {
             in_turn(state, folder, renewal.number, notice)
@@ -161,65 +137,21 @@ pub(super) fn apply(
 /// Whether two states are the same but for what no order changes.
 pub(super) fn is_same(one: &GroupState, other: &GroupState) -> bool {
     let known = |of: &GroupState| (of.orders, of.known, of.claimed, of.awaited, of.beat);
-    let flags = |of: &GroupState| (of.is_removed, of.is_copied, of.is_forked);
-    let elsewhere = |of: &GroupState| (of.given, of.elsewhere);
-    (known(one), flags(one), elsewhere(one)) == (known(other), flags(other), elsewhere(other))
-        && one.roster == other.roster
-}
-
-/// Whether a notice is another one than that which was obeyed last, under its number.
-fn is_rival(state: &GroupState, number: u64, notice: &GroupNotice) -> bool {
-    let is_last = number.checked_add(1) == Some(state.orders);
-    is_last && notice.head().is_some_and(|head| head != state.head)
-}
-
-/// Whether a heartbeat counts as many orders as were obeyed here, and other ones.
-fn contradicts(state: &GroupState, heartbeat: &GroupHeartbeat) -> bool {
-    heartbeat.orders == state.orders && heartbeat.head != state.head
-}
-
-/// The authority has signed two logs. One of them may have removed a member of the other.
-fn forked(state: &mut GroupState) -> Error {
-    state.is_forked = true;
-    Error::Forked { order: state.orders }
+    let flags = |of: &GroupState| (of.is_removed, of.is_copied);
+    (known(one), flags(one)) == (known(other), flags(other))
 }
 
 /// An authority hears what it has given itself. Another order of its own key, beyond those or with
-/// the number of one of them, shows that a copy of its folder is at work. What such an order says
-/// in the clear is kept for a new beginning: numbers, slots and epochs that were used.
+/// the number of one of them, shows that a copy of its folder is at work.
 fn known_here(
     state: &mut GroupState,
     folder: &MemberFolder<'_>,
+    number: u64,
     notice: &GroupNotice,
 ) -> Result<Vec<GroupChange>, Error> {
-    let reached = state.elsewhere.max(state.epochs.newest());
-    let (number, given, reached) = match notice.view()? {
-        NoticeView::Order(order) => {
-            let data_type = FrameView::parse(order.frame)?.header().data_type();
-            let begins = matches!(data_type, REKEY | ADVANCE) && order.number >= state.known;
-            // Each order that was not shown may have begun an epoch.
-            let missed = order.number.saturating_sub(state.known);
-            let reached = reached.0.saturating_add(missed).saturating_add(u64::from(begins));
-            (order.number, order.given, Epoch(reached))
-        }
-        NoticeView::Renewal(one) => (one.number, one.given, reached.max(one.epoch)),
-        NoticeView::Heartbeat(_) | NoticeView::Removal(_) => return Ok(Vec::new()),
-    };
     let is_given = number < state.orders
         && folder.keys.notice(folder.name, number)?.is_none_or(|given| given == *notice);
-    if is_given {
-        return Ok(Vec::new());
-    }
-    state.elsewhere = reached;
-    state.known = state.known.max(number.saturating_add(1));
-    state.given = state.given.max(given);
-    if let NoticeView::Renewal(_) = notice.view()? {
-        // The keys that these members have now are in no log: they are invited again. They were
-        // members until the new beginning, and what they have signed by then is read.
-        let fresh = VerifiedRenewal::read(&state.charter, notice.as_bytes())?.fresh_slots();
-        fresh.into_iter().for_each(|slot| state.roster.retire(slot));
-    }
-    Err(elsewhere(state, folder.keys))
+    if is_given { Ok(Vec::new()) } else { Err(elsewhere(state, folder.keys)) }
 }
 
 /// Marks an authority whose key gives orders elsewhere, too.
@@ -234,15 +166,12 @@ fn beat(
     is_authoritys: bool,
     heartbeat: GroupHeartbeat,
 ) -> Vec<GroupChange> {
-    let is_newer = state.beat.is_before(heartbeat.time_ms, now_ms());
     if is_authoritys {
         state.known = state.known.max(heartbeat.orders);
-        // A newer word of the authority stands against whatever a thief of the beater's key says.
-        state.claimed = if is_newer { 0 } else { state.claimed };
     } else if !is_authority {
         state.claimed = state.claimed.max(heartbeat.orders);
     }
-    if is_newer {
+    if heartbeat.time_ms > state.beat.time_ms {
         state.beat = NewestHeartbeat { time_ms: heartbeat.time_ms, came_ms: now_ms() };
     }
     vec![GroupChange::Heartbeat(heartbeat)]
@@ -260,12 +189,15 @@ fn in_turn(
     if number < state.orders {
         return Ok(Vec::new());
     }
+    folder.forget_before(state.orders);
+    folder.held.insert(number, notice.clone());
+    while folder.held.len() > MAX_ORDERS_HELD {
+        folder.held.pop_last();
+    }
     let mut changes = Vec::new();
-    if number == state.orders {
-        changes.extend(obey(state, folder, notice)?);
+    if let Some(next) = folder.held.remove(&state.orders) {
+        changes.extend(obey(state, folder, &next)?);
         go_on(state, folder, &mut changes);
-    } else {
-        folder.keys.hold_order(folder.lock, folder.name, number, notice)?;
     }
     if !state.is_removed && state.known > state.orders {
         changes.push(GroupChange::Held { missing: state.orders });
@@ -278,21 +210,12 @@ fn begin_anew(
     state: &mut GroupState,
     folder: &mut MemberFolder<'_>,
     renewal: &VerifiedRenewal<'_>,
-    notice: &GroupNotice,
 ) -> Result<Vec<GroupChange>, Error> {
     state.known = state.known.max(renewal.number.saturating_add(1));
     let mut after = state.clone();
-    after.head = notice.head().ok_or(Error::Malformed(GroupDocument::Renewal))?;
-    after.is_forked = false;
-    let mut changes = match renew(&mut after, folder, renewal) {
-        Ok(change) => vec![change],
-        Err(error @ Error::Revived { .. }) => {
-            state.is_forked = true;
-            return Err(error);
-        }
-        Err(error) => return Err(error),
-    };
+    let mut changes = vec![renew(&mut after, folder, renewal)?];
     go_over(state, after);
+    folder.forget_before(state.orders);
     go_on(state, folder, &mut changes);
     if !state.is_removed && state.known > state.orders {
         changes.push(GroupChange::Held { missing: state.orders });
@@ -304,7 +227,7 @@ fn begin_anew(
 /// and what was obeyed before it stands.
 fn go_on(state: &mut GroupState, folder: &mut MemberFolder<'_>, changes: &mut Vec<GroupChange>) {
     while !state.is_removed
-        && let Ok(Some(next)) = folder.keys.notice(folder.name, state.orders)
+        && let Some(next) = folder.held.remove(&state.orders)
     {
         match obey(state, folder, &next) {
             Ok(change) => changes.extend(change),
@@ -313,30 +236,25 @@ fn go_on(state: &mut GroupState, folder: &mut MemberFolder<'_>, changes: &mut Ve
     }
 }
 
-/// Obeys the order or the renewal whose turn it is. On an error the state is as before, but that it
-/// may be known to be forked.
+/// Obeys the order or the renewal whose turn it is. On an error the state is as before.
 fn obey(
     state: &mut GroupState,
     folder: &mut MemberFolder<'_>,
     notice: &GroupNotice,
 ) -> Result<Option<GroupChange>, Error> {
-    let malformed = Error::Malformed(GroupDocument::Order);
-    let Some(head) = notice.head() else { return Err(malformed) };
     let mut after = state.clone();
-    after.head = head;
-    let change = match notice.view()? {
-        NoticeView::Order(order) if order.before == state.head => {
-            obey_order(&mut after, order.frame)?
-        }
-        NoticeView::Renewal(renewal) if renewal.before == state.head => {
-            let renewal = VerifiedRenewal::read(&state.charter, notice.as_bytes())?;
+    let change = match notice.parse()? {
+        ParsedNotice::Order { frame, .. } => obey_order(&mut after, frame)?,
+        ParsedNotice::Renewal(bytes) => {
+            let renewal = VerifiedRenewal::read(&state.charter, bytes)?;
             if renewal.epoch <= state.epochs.newest() {
                 return Err(Error::Malformed(GroupDocument::Renewal));
             }
             Some(renew(&mut after, folder, &renewal)?)
         }
-        NoticeView::Order(_) | NoticeView::Renewal(_) => return Err(forked(state)),
-        NoticeView::Heartbeat(_) | NoticeView::Removal(_) => return Err(malformed),
+        ParsedNotice::Heartbeat(_) | ParsedNotice::Removal(_) => {
+            return Err(Error::Malformed(GroupDocument::Order));
+        }
     };
     after.orders = state.orders + 1;
     after.known = after.known.max(after.orders);
@@ -369,7 +287,7 @@ fn obey_order(state: &mut GroupState, frame: &[u8]) -> Result<Option<GroupChange
         }
         GroupOrder::Rekey(order) => rekey(state, &order),
         GroupOrder::Mark { epoch, marks } => {
-            state.marks.add(epoch, &marks, &state.roster);
+            state.marks.add(epoch, &marks);
             Ok(Some(GroupChange::Marked(marks.len())))
         }
         GroupOrder::Beater(key) => {
@@ -405,7 +323,7 @@ fn open(state: &GroupState, frame: &[u8]) -> Result<(u16, Vec<u8>), Error> {
         return Err(Error::Unauthorized(key.slot.number()));
     }
     let mut opener = Opener::new(state.charter.group(), None, state.epochs.clone())?;
-    opener.set_terms(state.roster.entries().iter().flat_map(crate::RosterEntry::terms))?;
+    opener.set_terms(state.roster.entries().iter().map(crate::RosterEntry::term))?;
     let binding = Binding::stream(&control_topic(state.tag()));
     let mut refusal = None;
     for epoch in candidates(state, key) {
@@ -444,7 +362,7 @@ pub(super) fn advance(state: &mut GroupState, to: Epoch) -> Result<GroupChange, 
     for next in newest.0 + 1..=to.0 {
         let last = state.epochs.secret(state.epochs.newest()).ok_or(Error::Cipher)?;
         let secret = last.next(state.id(), Epoch(next))?;
-        state.epochs.insert(Epoch(next), chained_secret(&secret, state.head))?;
+        state.epochs.insert(Epoch(next), secret)?;
     }
     state.awaited = to;
     Ok(GroupChange::Advanced(to))
@@ -459,7 +377,7 @@ fn admit(
     let found = state.certificates.iter().position(|one| *blake3::hash(one).as_bytes() == hash);
     let bytes = state.certificates.remove(found.ok_or(Error::CertificateMissing)?);
     let certificate = MemberCertificate::from_bytes(&state.charter, &bytes)?;
-    let free = state.roster.free_slot(state.charter.is_pair, 0)?;
+    let free = state.roster.free_slot(state.charter.is_pair)?;
     let fits = (certificate.slot, certificate.replaces) == (slot, replaces) && slot >= free;
     if !fits {
         return Err(Error::Malformed(GroupDocument::Order));
@@ -477,9 +395,10 @@ fn rekey(state: &mut GroupState, order: &RekeyOrder) -> Result<Option<GroupChang
     let is_first = order.epoch > state.awaited.max(newest);
     if is_first {
         state.awaited = order.epoch;
-        state.began = state.head;
-        state.live_from = order.epoch;
         order.removed.iter().for_each(|slot| state.roster.remove(*slot, order.epoch));
+        if !order.removed.is_empty() {
+            state.live_from = order.epoch;
+        }
     }
     if order.removed.contains(&state.slot) {
         state.is_removed = true;
@@ -493,7 +412,7 @@ fn rekey(state: &mut GroupState, order: &RekeyOrder) -> Result<Option<GroupChang
         state.is_removed = true;
         return Ok(Some(GroupChange::Removed));
     };
-    state.epochs.insert(order.epoch, chained_secret(&secret, state.began))?;
+    state.epochs.insert(order.epoch, secret)?;
     Ok(Some(GroupChange::Rekeyed { epoch: order.epoch, removed: order.removed.clone() }))
 }
 
@@ -515,49 +434,22 @@ fn renew(
         state.is_removed = true;
         return Ok(GroupChange::Removed);
     };
-    let OpenedRenewal { secret, roster, fresh } = opened;
-    check_removals(state, folder.keys, folder.name, (renewal.number, &roster))?;
-    let removed = gone(state, &roster);
-    state.began = state.head;
-    state.epochs.insert(renewal.epoch, chained_secret(&secret, state.began))?;
+    let removed = gone(state, &opened.roster);
+    state.epochs.insert(renewal.epoch, opened.secret)?;
     state.awaited = renewal.epoch;
-    if let Some(FreshMemberKeys { wrap_key, signing }) = fresh {
-        (state.wrap_key, state.signing) = (wrap_key, Some(signing));
+    if let Some(key) = opened.wrap_key {
+        state.wrap_key = key;
     }
-    state.live_from = renewal.epoch;
-    state.roster = roster.with_past(&state.roster, renewal.epoch)?;
+    if renewal.is_anew || !removed.is_empty() {
+        state.live_from = renewal.epoch;
+    }
+    state.roster = opened.roster;
     folder.answered.extend(renewal.card(state.slot));
     Ok(GroupChange::Rekeyed { epoch: renewal.epoch, removed })
 }
 
-/// A slot that was removed never lives again, and none is given twice: not by a renewal of that
-/// number, nor by an invitation behind so many orders. An authority that was put back to before a
-/// removal does not know of it.
-pub(super) fn check_removals(
-    state: &GroupState,
-    keys: &IdentityKeys,
-    name: &str,
-    (number, roster): (u64, &GroupRoster),
-) -> Result<(), Error> {
-    let lives = |slot| roster.entry(slot).filter(|entry| entry.removed.is_none());
-    let mut entries = state.roster.entries().iter();
-    let revived = entries.find(|known| {
-        // Keys of a member only grow, too: the one before is the thief's.
-        let is_other = |now: &crate::RosterEntry| {
-            now.certificate != known.certificate || !now.fresh.starts_with(&known.fresh)
-        };
-        lives(known.slot).is_some_and(|now| known.removed.is_some() || is_other(now))
-    });
-    let heard = keys.heard_removals(name)?;
-    // A removal may be heard before its order, and the order may come behind this renewal.
-    let heard = heard.iter().filter_map(GroupNotice::removes).filter(|one| one.order < number);
-    let mut heard = heard.map(|removal| removal.slot);
-    let revived = revived.map(|entry| entry.slot).or_else(|| heard.find(|at| lives(*at).is_some()));
-    revived.map_or(Ok(()), |slot| Err(Error::Revived { slot: slot.number() }))
-}
-
 /// The members that are no members in another roster.
-fn gone(state: &GroupState, roster: &GroupRoster) -> Vec<Slot> {
+fn gone(state: &GroupState, roster: &crate::GroupRoster) -> Vec<Slot> {
     let stays = |slot| roster.entry(slot).is_some_and(|entry| entry.removed.is_none());
     state.roster.members().map(|entry| entry.slot).filter(|slot| !stays(*slot)).collect()
 }

@@ -1,7 +1,6 @@
 //! The calls that only an authority makes. Each call stores the group's new state, and with it the
 //! orders, before it gives the orders to be published.
 
-use sealane_frame::notice::OrderView;
 use sealane_frame::{FrameBuf, FrameKind, HeaderFields, Priority};
 use sealane_seal::{Binding, Class, Epoch, EpochSecret, Slot};
 
@@ -9,21 +8,19 @@ use super::apply;
 use super::control_topic;
 use crate::certificate::{MemberCertificate, MemberSeat};
 use crate::crypto::random;
-use crate::erasure::ErasureCause;
 use crate::folder::KeyFolderLock;
 use crate::invitation::{self, PastSecrets};
-use crate::limits::{MAX_HEAL_CARDS, MAX_MARKS_HELD, MAX_ORDER_MARKS};
+use crate::limits::{MAX_HEAL_CARDS, MAX_ORDER_MARKS};
 use crate::marks::RemovalMark;
-use crate::names::is_reserved;
-use crate::notice::chained_secret;
+use crate::notice::GroupHeartbeat;
 use crate::now_ms;
 use crate::order::{GroupOrder, RekeyOrder, SecretWraps};
 use crate::renewal::RenewalPlan;
 use crate::roster::peer_tag;
 use crate::state::GroupState;
 use crate::{
-    Error, GroupHeartbeat, GroupMember, GroupNotice, GroupSender, IdentityCard, MemberRemoval,
-    RemovalNotice, renewal,
+    Error, GroupMember, GroupNotice, GroupSender, IdentityCard, MemberRemoval, RemovalNotice,
+    renewal,
 };
 
 /// How far a renewal jumps at least, and to multiples of what: at most 127 epochs, so that the low
@@ -32,11 +29,6 @@ const RENEWAL_STEP: u64 = 64;
 /// The same of the number of orders, which no key id names: more than anybody gives between two
 /// backups.
 const RENEWAL_ORDERS: u64 = 1 << 20;
-
-/// The greatest number that a new beginning may have had, of so many orders.
-pub(super) fn last_beginning(orders: u64) -> u64 {
-    orders.saturating_sub(1) / RENEWAL_ORDERS * RENEWAL_ORDERS
-}
 
 /// An invitation, and what the others must be told.
 #[derive(Debug, Clone)]
@@ -49,8 +41,6 @@ pub struct IssuedInvitation {
     pub slot: Slot,
     /// The slot of the same identity that is retired.
     pub replaces: Option<Slot>,
-    /// How many slots are left for further members. None is given again.
-    pub slots_left: usize,
 }
 
 /// The outcome of healing a group.
@@ -78,7 +68,7 @@ impl GroupMember {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAuthority`], [`Error::RosterFull`], [`Error::NameTaken`], [`Error::Name`],
+    /// [`Error::NotAuthority`], [`Error::RosterFull`], [`Error::NameTaken`],
     /// [`Error::UnknownCard`] for a card that was invited before; [`Error::Elsewhere`] if the
     /// authority's folder was copied or restored: [`GroupMember::renew`] first.
     pub fn invite(
@@ -97,18 +87,13 @@ impl GroupMember {
         }
         let same = state.roster.members().find(|one| one.verifying == *key);
         let replaces = same.map(|one| one.slot);
-        if is_reserved(card.name()) {
-            return Err(Error::Name(card.name().to_owned()));
-        }
-        if let Some(taken) = state.roster.alike(card.name(), key) {
+        let taken = state.roster.alike(card.name()).filter(|one| Some(one.slot) != replaces);
+        if let Some(taken) = taken {
             let (name, taken) = (card.name().to_owned(), taken.name.clone());
             return Err(Error::NameTaken { name, taken });
         }
-        let slot = state.roster.free_slot(state.charter.is_pair, state.given)?;
+        let slot = state.roster.free_slot(state.charter.is_pair)?;
         let signer = self.keys.identity().authority()?;
-        // An old slot may be in the hands of a thief: it stays removed whatever becomes of the
-        // authority's folder.
-        self.announce_removals(&lock, &state, &unmarked(replaces.as_slice()))?;
         let mut issue = self.issue(&lock, state);
         if replaces.is_some() || past == PastSecrets::None {
             issue.rekey(&replaces.into_iter().collect::<Vec<_>>())?;
@@ -118,14 +103,12 @@ impl GroupMember {
         issue.admit(&certificate, card)?;
         let (invitation, key) = invitation::make(&signer, &issue.state, card, &certificate, past)?;
         issue.state.wraps.push((slot, key));
-        let slots_left = issue.state.roster.slots_left(issue.state.charter.is_pair);
         let notices = issue.finish();
         self.publish(&lock, notices).map(|notices| IssuedInvitation {
             invitation,
             notices,
             slot,
             replaces,
-            slots_left,
         })
     }
 
@@ -136,7 +119,9 @@ impl GroupMember {
     /// [`Error::NotAuthority`], [`Error::UnknownMember`], [`Error::Refused`] for the authority
     /// itself; [`Error::Elsewhere`] as in [`GroupMember::invite`].
     pub fn revoke(&mut self, slots: &[Slot]) -> Result<Vec<GroupNotice>, Error> {
-        self.revoke_at(&unmarked(slots))
+        let leavers: Vec<_> =
+            slots.iter().map(|slot| MemberRemoval { slot: *slot, mark: 0 }).collect();
+        self.revoke_at(&leavers)
     }
 
     /// Removes members, and says which of their latest frames were sent before. What goes ahead of
@@ -203,9 +188,9 @@ impl GroupMember {
         Ok(notices)
     }
 
-    /// Gives all members a fresh secret under the keys that they have. It closes the group, for
-    /// reading and for writing, to whoever has old epochs' secrets alone. A copy of a member's
-    /// folder follows it: against that, [`GroupMember::heal`].
+    /// Gives all members a fresh secret under the keys that they have. It closes the group to
+    /// whoever has old epochs' secrets alone; whoever has a copy of a member's folder follows it:
+    /// against that, [`GroupMember::heal`].
     ///
     /// # Errors
     ///
@@ -231,9 +216,8 @@ impl GroupMember {
         self.publish(&lock, issued)
     }
 
-    /// Tells the members how far the group's streams had come at the last fresh secret, so that
-    /// nobody reads behind it what is written there in an epoch before. At most [`MAX_MARKS_HELD`]
-    /// are told, by as many orders as it takes.
+    /// Tells the members how far the group's streams had come at the last removal, so that nobody
+    /// reads behind it what a removed member writes there. At most [`MAX_ORDER_MARKS`] are told.
     ///
     /// # Errors
     ///
@@ -242,24 +226,18 @@ impl GroupMember {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let epoch = state.live_from;
-        let marks = marks.get(..marks.len().min(MAX_MARKS_HELD)).unwrap_or_default();
+        let marks: Vec<RemovalMark> = marks.iter().take(MAX_ORDER_MARKS).copied().collect();
         let mut issue = self.issue(&lock, state);
-        issue.state.marks.add(epoch, marks, &issue.state.roster);
+        issue.state.marks.add(epoch, &marks);
         issue.state.marked = epoch;
-        for marks in marks.chunks(MAX_ORDER_MARKS) {
-            issue.give(&GroupOrder::Mark { epoch, marks: marks.to_vec() })?;
+        if !marks.is_empty() {
+            issue.give(&GroupOrder::Mark { epoch, marks })?;
         }
         let issued = issue.finish();
         self.publish(&lock, issued)
     }
 
-    /// How many marks of earlier removals leave if the members are told these: nobody holds more
-    /// than [`MAX_MARKS_HELD`].
-    pub fn marks_lost_by(&self, marks: &[RemovalMark]) -> usize {
-        self.state.marks.clone().add(self.state.live_from, marks, &self.state.roster)
-    }
-
-    /// Whether the members were not told marks of the last fresh secret yet.
+    /// Whether the members were not told marks of the last removal yet.
     pub fn owes_marks(&self) -> bool {
         self.is_authority() && self.state.marked < self.state.live_from
     }
@@ -288,13 +266,13 @@ impl GroupMember {
         let lock = self.keys.lock()?;
         let state = self.load_for_orders(&lock)?;
         let (orders, epoch) = (state.orders, state.epochs.newest());
-        let heartbeat = GroupHeartbeat { orders, head: state.head, epoch, time_ms: now_ms() };
+        let heartbeat = GroupHeartbeat { orders, epoch, time_ms: now_ms() };
         GroupNotice::heartbeat(&self.keys.identity().signer()?, state.id(), heartbeat)
     }
 
     /// Gives a fresh secret to members who brought fresh cards, under the keys of those cards: a
-    /// copy of a folder that was made before does not follow, and signs for them no more: the card
-    /// brings a signing key as well. Members without one are told by their old keys, or dropped.
+    /// copy of a folder that was made before does not follow. Members without one are told by
+    /// their old keys, or dropped.
     ///
     /// # Errors
     ///
@@ -313,13 +291,9 @@ impl GroupMember {
         let others = state.roster.members().map(|one| one.slot).filter(|slot| *slot != state.slot);
         let silent: Vec<Slot> = others.filter(|slot| !is_fresh(*slot)).collect();
         let epoch = Epoch(state.epochs.newest().0 + 1);
-        if drops_silent {
-            // The renewal's roster is sealed: in the clear only these notices name the removed.
-            self.announce_removals(&lock, &state, &unmarked(&silent))?;
+        if drops_silent && !silent.is_empty() {
             silent.iter().for_each(|slot| state.roster.remove(*slot, epoch));
-        }
-        for (slot, card) in &cards {
-            state.roster.renew_key(*slot, epoch, card.signing())?;
+            state.live_from = epoch;
         }
         let number = state.orders;
         let notice = self.fresh_start(&mut state, &cards, number, epoch, false)?;
@@ -330,10 +304,8 @@ impl GroupMember {
 
     /// Begins anew after the authority's folder was copied or restored: with a fresh secret, in an
     /// epoch far ahead (the next multiple of 64 that is at least 64 away, or `beyond` that), with a
-    /// number of orders far ahead, and with the roster that this folder knows. It goes beyond the
-    /// orders that this folder has heard of, and without the members whose removal it has heard:
-    /// read what the hubs show first. Members that were admitted after a restored backup was made
-    /// need a new invitation.
+    /// number of orders far ahead, and with the roster that this folder knows. Members that were
+    /// admitted after a restored backup was made need a new invitation.
     ///
     /// # Errors
     ///
@@ -346,15 +318,10 @@ impl GroupMember {
         }
         let far =
             |from: u64, step: u64| from.saturating_add(step).div_ceil(step).saturating_mul(step);
-        for removal in self.heard_removals()?.iter().filter_map(GroupNotice::removes) {
-            state.roster.remove(removal.slot, Epoch(removal.epoch.0.saturating_add(1)));
-            state.given = state.given.max(removal.slot.number() + 1);
-            state.elsewhere = state.elsewhere.max(Epoch(removal.epoch.0.saturating_add(1)));
-        }
-        let newest = state.epochs.newest().max(state.elsewhere).max(beyond.unwrap_or_default());
+        let newest = state.epochs.newest().max(beyond.unwrap_or_default());
         let epoch = Epoch(far(newest.0, RENEWAL_STEP));
-        let number = far(state.orders.max(state.known).max(newest.0), RENEWAL_ORDERS);
-        state.roster.begin(epoch);
+        let number = far(state.orders.max(newest.0), RENEWAL_ORDERS);
+        state.live_from = epoch;
         state.is_copied = false;
         let notice = self.fresh_start(&mut state, &[], number, epoch, true)?;
         self.publish(&lock, (state, vec![notice]))
@@ -375,13 +342,11 @@ impl GroupMember {
         let plan = RenewalPlan { number, epoch, is_anew, secret: &secret, roster, cards };
         let (bytes, wraps) = renewal::make(&signer, state, &plan)?;
         state.wraps = wraps;
-        let notice = GroupNotice::from_renewal(&bytes);
-        state.head = notice.head().ok_or(Error::Cipher)?;
-        state.epochs.insert(epoch, chained_secret(&secret, state.head))?;
-        (state.awaited, state.live_from) = (epoch, epoch);
+        state.epochs.insert(epoch, secret)?;
+        state.awaited = epoch;
         state.orders = number + 1;
         state.known = state.orders;
-        Ok(notice)
+        Ok(GroupNotice::from_renewal(&bytes))
     }
 
     /// The notices that this authority has given, from the one with that number on, for members
@@ -398,16 +363,6 @@ impl GroupMember {
         // Behind those stands at most what was cut off halfway: it was never given.
         let given = self.keys.load(&lock, &self.name)?.orders;
         self.keys.notices(&self.name, from..given)
-    }
-
-    /// Whether this folder may give orders.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotAuthority`]; [`Error::Elsewhere`] as in [`GroupMember::invite`].
-    pub fn check_giving(&self) -> Result<(), Error> {
-        let lock = self.keys.lock()?;
-        self.load_for_orders(&lock).map(|_| ())
     }
 
     fn load_for_orders(&self, lock: &KeyFolderLock) -> Result<GroupState, Error> {
@@ -441,14 +396,11 @@ impl GroupMember {
     fn publish(
         &mut self,
         lock: &KeyFolderLock,
-        (mut state, notices): (GroupState, Vec<GroupNotice>),
+        (state, notices): (GroupState, Vec<GroupNotice>),
     ) -> Result<Vec<GroupNotice>, Error> {
         let first = state.orders - notices.len() as u64;
         for (number, notice) in (first..).zip(&notices) {
             self.keys.save_notice(lock, &self.name, number, notice)?;
-        }
-        if state.epochs.newest() > self.state.epochs.newest() {
-            self.keys.erase_past(lock, &self.name, &mut state, ErasureCause::Progress)?;
         }
         self.keys.save(lock, &self.name, &state)?;
         self.state = state;
@@ -472,11 +424,7 @@ impl OrderIssuer<'_> {
         let mut buf = FrameBuf::new();
         let frame = sender.seal(&fields, &binding, &order.to_bytes(number), &mut buf)?;
         let signer = keys.identity().signer()?;
-        let given = self.state.roster.given().max(self.state.given);
-        let order = OrderView { number, before: self.state.head, given, frame };
-        let notice = GroupNotice::order(&signer, self.state.id(), order)?;
-        self.state.head = notice.head().ok_or(Error::Cipher)?;
-        self.notices.push(notice);
+        self.notices.push(GroupNotice::order(&signer, self.state.id(), number, frame)?);
         self.state.orders = number + 1;
         self.state.known = self.state.orders;
         Ok(())
@@ -491,15 +439,13 @@ impl OrderIssuer<'_> {
             SecretWraps::make(&secret, self.state.id(), epoch, &self.state.wraps, random()?)?;
         for wraps in parts {
             self.give(&GroupOrder::Rekey(RekeyOrder { epoch, removed: removed.to_vec(), wraps }))?;
-            // The first part begins the epoch.
-            if self.state.awaited < epoch {
-                (self.state.began, self.state.awaited) = (self.state.head, epoch);
-            }
         }
         removed.iter().for_each(|slot| self.state.roster.remove(*slot, epoch));
-        // A thief of the secrets of earlier epochs goes on writing in them otherwise.
-        self.state.live_from = epoch;
-        self.state.epochs.insert(epoch, chained_secret(&secret, self.state.began))?;
+        if !removed.is_empty() {
+            self.state.live_from = epoch;
+        }
+        self.state.epochs.insert(epoch, secret)?;
+        self.state.awaited = epoch;
         Ok(())
     }
 
@@ -509,7 +455,6 @@ impl OrderIssuer<'_> {
         if self.state.roster.entries().iter().any(|one| peer_tag(routing, one) == tag) {
             return Err(Error::Refused("the member's address is taken: invite it with a new card"));
         }
-        self.state.given = self.state.given.max(certificate.slot.number() + 1);
         self.give(&GroupOrder::Certify(certificate.bytes.clone()))?;
         let (slot, replaces) = (certificate.slot, certificate.replaces);
         self.give(&GroupOrder::Admit { slot, certificate: certificate.hash(), replaces })?;
@@ -521,11 +466,6 @@ impl OrderIssuer<'_> {
     fn finish(self) -> (GroupState, Vec<GroupNotice>) {
         (self.state, self.notices)
     }
-}
-
-/// Removals of which the authority does not say what was sent before.
-fn unmarked(slots: &[Slot]) -> Vec<MemberRemoval> {
-    slots.iter().map(|slot| MemberRemoval { slot: *slot, mark: 0 }).collect()
 }
 
 /// The slots of those who brought the cards.

@@ -3,10 +3,9 @@ use sealane_seal::Epoch;
 
 use crate::charter::GroupCharter;
 use crate::member::control_topic;
+use crate::notice::GroupHeartbeat;
 use crate::wire::{GroupFieldReader, begin, put_part};
-use crate::{
-    Error, GroupDocument, GroupHeartbeat, GroupMember, GroupNotice, Identity, OrderChainHead,
-};
+use crate::{Error, GroupDocument, GroupMember, GroupNotice, Identity};
 
 /// A beater's description of a group: the charter of the group whose orders it counts, and where
 /// they are. A beater holds no secret of the group, and opens nothing.
@@ -55,12 +54,7 @@ impl BeaterView {
         notice.shown(&self.charter)
     }
 
-    /// The head of the chain before the first order.
-    pub fn first_head(&self) -> OrderChainHead {
-        OrderChainHead::of_group(self.charter.id())
-    }
-
-    /// A heartbeat: so many orders were seen at that time, and that is the head of their chain.
+    /// A heartbeat: so many orders were seen at that time.
     ///
     /// # Errors
     ///
@@ -69,10 +63,9 @@ impl BeaterView {
         &self,
         identity: &Identity,
         orders: u64,
-        head: OrderChainHead,
         time_ms: u64,
     ) -> Result<GroupNotice, Error> {
-        let heartbeat = GroupHeartbeat { orders, head, epoch: Epoch(0), time_ms };
+        let heartbeat = GroupHeartbeat { orders, epoch: Epoch(0), time_ms };
         GroupNotice::heartbeat(&identity.signer()?, self.charter.id(), heartbeat)
     }
 }

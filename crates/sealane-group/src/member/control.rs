@@ -56,17 +56,6 @@ impl GroupMember {
         self.keys.save_control_cursors(&lock, self.name(), &all)
     }
 
-    /// How many hubs this folder has read the control stream of, beside those.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Io`].
-    pub fn hubs_besides(&self, read: &[[u8; 16]]) -> Result<usize, Error> {
-        let lock = self.keys.lock()?;
-        let all = self.keys.control_cursors(&lock, self.name())?;
-        Ok(all.iter().filter(|cursor| !read.contains(&cursor.hub)).count())
-    }
-
     /// How many orders there are at least, by a notice that the authority has signed; nothing for
     /// one that anybody may have written.
     pub fn shown_by(&self, notice: &GroupNotice) -> Option<u64> {

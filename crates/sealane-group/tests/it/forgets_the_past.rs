@@ -1,7 +1,7 @@
 //! A stolen folder of a forward-secret group opens nothing of an epoch that was read before.
 
 use crate::shared::{Place, apply, copy, forward_secret, invite, join, named, open, seal};
-use sealane_group::{ConsumerId, EpochSource, GroupChange, KeyFolder, NewGroup};
+use sealane_group::{EpochSource, GroupChange, KeyFolder, NewGroup};
 use sealane_seal::{Class, Epoch};
 
 #[test]
@@ -11,8 +11,6 @@ fn a_stolen_state_opens_nothing_of_an_earlier_epoch() {
     let keys = place.keys("car");
     let invited = invite(&mut base, &keys);
     let mut car = keys.join(&invited.invitation, None, None).unwrap();
-    // Somebody who has read nothing yet needs all of them.
-    car.consumer_at(ConsumerId::new("hub", "s", "c"), None).unwrap();
     let mut tapped = Vec::new();
     let mut orders = Vec::new();
     for epoch in 0..6_u64 {
@@ -81,19 +79,4 @@ fn a_group_that_keeps_its_history_keeps_it() {
     assert_eq!(open(&mut car.opener().unwrap(), &early).unwrap(), b"early");
     car.forget(Epoch(1)).unwrap();
     assert!(open(&mut car.opener().unwrap(), &early).is_err());
-}
-
-/// A newcomer is handed the present epoch, and an authority holds no more of the past than others.
-#[test]
-fn an_invitation_hands_over_the_present_epoch_alone() {
-    let place = Place::new();
-    let mut base = place.keys("base").new_group("fleet", forward_secret()).unwrap();
-    base.consumer_at(ConsumerId::new("hub", "s", "c"), None).unwrap();
-    (0..3).for_each(|_| drop(base.rotate().unwrap()));
-    let held = |member: &dyn EpochSource| -> Vec<u64> {
-        member.epochs().held().map(|(epoch, _)| epoch.0).collect()
-    };
-    assert_eq!(held(&base), [0, 1, 2, 3]);
-    let (car, _) = join(&mut base, &place.keys("car"));
-    assert_eq!(held(&car), [3]);
 }

@@ -1,19 +1,18 @@
 //! A message that came over a link and was accepted is never accepted again. That holds for
 //! everything that is recorded and played, before, during and after a restart of the reader. It
-//! also holds for a folder that was put back. Nothing is stored for it.
+//! also holds for a folder that was put back.
 
-use sealane_frame::{FrameBuf, HeaderFields, seal_frame};
+use sealane_frame::FrameBuf;
 use sealane_group::{EpochSource, Error, GroupMember, GroupSender, LiveReader, NewGroup};
-use sealane_seal::{AnnouncedQuestions, Binding, Class, Sealer};
+use sealane_seal::{Binding, Class};
 use sealane_testing::until;
 
-use crate::shared::{Place, apply, copy, files, join};
+use crate::shared::{Place, copy, join};
 
-/// A sender's announcement to a reader, and so many frames behind it.
-fn record(sender: &mut GroupSender, reader: &mut LiveReader, count: usize) -> Vec<Vec<u8>> {
-    let questions = AnnouncedQuestions::answering(&reader.questions().unwrap());
+/// A sender's announcement, and so many frames behind it.
+fn record(sender: &mut GroupSender, count: usize) -> Vec<Vec<u8>> {
     let mut buf = FrameBuf::new();
-    let mut frames = vec![sender.announce(questions, &mut buf).unwrap().to_vec()];
+    let mut frames = vec![sender.announce(&mut buf).unwrap().to_vec()];
     let (fields, link) = (sender.fields(Class::Group, 1), Binding::link());
     for n in 0..count {
         let body = [n as u8];
@@ -23,11 +22,12 @@ fn record(sender: &mut GroupSender, reader: &mut LiveReader, count: usize) -> Ve
 }
 
 /// Plays a recording; gives how many of its messages were accepted, and whether it began a session.
-fn play(reader: &mut LiveReader, recorded: &[Vec<u8>]) -> (usize, bool) {
+fn play(reader: &mut LiveReader, recorded: &[Vec<u8>], now_ms: u64) -> (usize, bool) {
     let (first, frames) = recorded.split_first().unwrap();
-    let is_announced = reader.announced(&mut first.clone()).is_ok();
-    let accepted =
-        frames.iter().filter(|frame| reader.open(&Binding::link(), &mut (*frame).clone()).is_ok());
+    let is_announced = reader.announced(&mut first.clone(), now_ms).is_ok();
+    let accepted = frames
+        .iter()
+        .filter(|frame| reader.open(&Binding::link(), &mut (*frame).clone(), now_ms).is_ok());
     (accepted.count(), is_announced)
 }
 
@@ -37,183 +37,152 @@ fn fleet(place: &Place) -> (GroupMember, GroupMember) {
     (base, car)
 }
 
+fn name(error: &Error) -> &'static str {
+    error.info().name
+}
+
 #[test]
 fn a_recording_is_played_in_vain_before_and_after_every_restart() {
     let place = Place::new();
     let (base, car) = fleet(&place);
+    let (first, second) =
+        (record(&mut car.sender().unwrap(), 50), record(&mut car.sender().unwrap(), 50));
     let mut reader = base.live_reader().unwrap();
-    let mut first = car.sender().unwrap();
-    let early = record(&mut first, &mut reader, 50);
-    assert_eq!(play(&mut reader, &early), (50, true));
-    assert_eq!(play(&mut reader, &early), (0, false), "the whole again");
+    assert_eq!(play(&mut reader, &first, 0), (50, true));
+    assert_eq!(play(&mut reader, &first, 1), (0, false), "the whole again");
     for round in 0..3 {
+        drop(reader);
         reader = base.live_reader().unwrap();
-        assert_eq!(play(&mut reader, &early), (0, false), "restart {round}");
+        assert_eq!(play(&mut reader, &first, 10 + round), (0, false), "restart {round}");
     }
-    let on = record(&mut first, &mut reader, 50);
-    assert_eq!(play(&mut reader, &on), (50, true), "it goes on once it has answered");
-    let second = record(&mut car.sender().unwrap(), &mut reader, 50);
-    assert_eq!(play(&mut reader, &second), (50, true), "a later start is heard");
-    let mut again = base.live_reader().unwrap();
-    for recorded in [&early, &on, &second] {
-        assert_eq!(play(&mut reader, recorded).0, 0);
-        assert_eq!(play(&mut again, recorded), (0, false));
-    }
-}
-
-/// Two machines that begin at once hear each other after three announcements.
-#[test]
-fn two_readers_answer_each_other() {
-    let place = Place::new();
-    let (base, car) = fleet(&place);
-    let mut ends: Vec<_> = [&base, &car]
-        .map(|member| (member.sender().unwrap(), member.live_reader().unwrap()))
-        .into();
-    let mut heard = Vec::new();
-    for (from, to) in [(0, 1), (1, 0), (0, 1)] {
-        let questions = ends[from].1.questions().unwrap();
-        let mut buf = FrameBuf::new();
-        let frame = ends[from].0.announce(questions, &mut buf).unwrap();
-        heard.push(ends[to].1.announced(frame).is_ok());
-    }
-    assert_eq!(heard, [false, true, true]);
-}
-
-#[test]
-fn a_reader_loses_nothing_behind_an_answer_and_stores_nothing() {
-    let place = Place::new();
-    let (base, car) = fleet(&place);
-    let mut sender = car.sender().unwrap();
-    let before = files(&place.path("base"));
-    for _ in 0..4 {
-        let mut reader = base.live_reader().unwrap();
-        let recorded = record(&mut sender, &mut reader, 700);
-        assert_eq!(play(&mut reader, &recorded), (700, true));
-    }
-    assert_eq!(files(&place.path("base")), before);
-}
-
-/// Two members obey orders while packets run. Neither announces itself anew: nothing is lost.
-#[test]
-fn an_order_that_is_obeyed_stops_no_packet() {
-    let place = Place::new();
-    let (mut base, mut car) = fleet(&place);
-    let (mut reader, mut sender) = (base.live_reader().unwrap(), car.sender().unwrap());
-    let recorded = record(&mut sender, &mut reader, 3);
-    assert_eq!(play(&mut reader, &recorded), (3, true));
-    let (link, mut buf) = (Binding::link(), FrameBuf::new());
-    let mut heard = |sender: &mut GroupSender, reader: &mut LiveReader| {
-        let fields = sender.fields(Class::Group, 1);
-        let frame = sender.seal(&fields, &link, b"packet", &mut buf).unwrap();
-        reader.open(&link, &mut frame.to_vec()).is_ok()
-    };
-    for order in 0..4 {
-        // Two orders leave the epoch as it is, and two begin another one.
-        let notices = match order {
-            0 | 2 => join(&mut base, &place.keys(&format!("new{order}"))).1,
-            _ => base.rotate().unwrap(),
-        };
-        apply(&mut car, &notices).unwrap();
-        reader.follow(&base).unwrap();
-        // A fresh secret ends the epoch before it for writing.
-        let is_heard = heard(&mut sender, &mut reader);
-        assert_eq!(is_heard, sender.epoch() == base.epochs().newest(), "the reader alone: {order}");
-        sender.follow().unwrap();
-        assert!(heard(&mut sender, &mut reader), "both have obeyed {order}");
-        let questions = AnnouncedQuestions::default();
-        let frame = sender.announce(questions, &mut FrameBuf::new()).unwrap().to_vec();
-        let told = reader.announced(&mut frame.clone()).unwrap();
-        assert_eq!(told.orders, sender.orders());
-        assert!(heard(&mut sender, &mut reader));
-    }
-}
-
-/// In the epoch before it has used counters that the folder does not know any more.
-#[test]
-fn a_sender_whose_folder_is_put_back_draws_another_context() {
-    let place = Place::new();
-    let (mut base, mut car) = fleet(&place);
-    let mut sender = car.sender().unwrap();
-    copy(&place.path("car"), &place.path("kept"));
-    let before = (sender.epoch(), sender.context());
-    apply(&mut car, &base.rotate().unwrap()).unwrap();
-    sender.follow().unwrap();
-    assert!(sender.epoch() > before.0);
-    assert_eq!(sender.context(), before.1);
-    std::fs::remove_dir_all(place.path("car")).unwrap();
-    copy(&place.path("kept"), &place.path("car"));
-    sender.follow().unwrap();
-    assert_eq!(sender.epoch(), before.0);
-    assert_ne!(sender.context(), before.1);
-}
-
-/// An order is known that the member has not got: it may send no packet, and hears its peer anew.
-#[test]
-fn a_member_that_is_behind_asks_and_hears() {
-    let place = Place::new();
-    let (mut base, mut car) = fleet(&place);
-    let mut notices = join(&mut base, &place.keys("van")).1;
-    notices.extend(join(&mut base, &place.keys("bus")).1);
-    apply(&mut car, &notices[1..]).unwrap();
-    assert!(matches!(car.sender(), Err(Error::Behind { .. })));
-    let mut ends: Vec<_> = [car.urgent_sender(), base.sender()]
-        .into_iter()
-        .zip([&car, &base])
-        .map(|(sender, member)| (sender.unwrap(), member.live_reader().unwrap()))
-        .collect();
-    let mut heard = Vec::new();
-    for (from, to) in [(0, 1), (1, 0)] {
-        let questions = ends[from].1.questions().unwrap();
-        let mut buf = FrameBuf::new();
-        let frame = ends[from].0.announce(questions, &mut buf).unwrap();
-        heard.push(ends[to].1.announced(frame).is_ok());
-    }
-    assert_eq!(heard, [false, true]);
-}
-
-/// A forger with the group's key, and an announcement that answers: no frame opens twice.
-#[test]
-fn unsigned_frames_in_its_name_silence_a_sender_for_one_announcement() {
-    let place = Place::new();
-    let (base, car) = fleet(&place);
+    assert_eq!(play(&mut reader, &second, 20), (50, true), "a later start is heard");
+    assert_eq!(play(&mut reader, &first, 21), (0, false), "an earlier one is not");
+    drop(reader);
     let mut reader = base.live_reader().unwrap();
-    let mut sender = car.sender().unwrap();
-    let recorded = record(&mut sender, &mut reader, 3);
-    assert_eq!(play(&mut reader, &recorded), (3, true));
-    let forged = {
-        let (slot, context) = (sender.slot(), sender.context());
-        let mut forger = Sealer::new(base.group(), slot, context, base.epochs(), 1 << 39).unwrap();
-        let fields = HeaderFields {
-            class: Class::Group,
-            ..HeaderFields::new(base.tag(), base.source().unwrap(), 1)
-        };
-        let (link, mut buf) = (Binding::link(), FrameBuf::new());
-        seal_frame(&mut forger, &fields, &link, b"", &mut buf).unwrap().to_vec()
-    };
-    reader.open(&Binding::link(), &mut forged.clone()).expect("it shows that a member made it");
-    let silenced = record(&mut sender, &mut reader, 3);
-    assert_eq!(play(&mut reader, &silenced), (0, true), "signed ones are heard all the time");
-    let before = reader.questions().unwrap().own;
-    until("another question is asked", || reader.questions().unwrap().own != before);
-    let on = record(&mut sender, &mut reader, 3);
-    assert_eq!(play(&mut reader, &on), (3, true));
-    assert_eq!(play(&mut reader, &on), (0, false));
-    assert!(reader.open(&Binding::link(), &mut forged.clone()).is_err());
+    for recorded in [&first, &second] {
+        assert_eq!(play(&mut reader, recorded, 30).0, 0);
+    }
 }
 
 #[test]
-fn a_reader_of_a_folder_that_was_put_back_hears_no_recording() {
+fn a_reader_that_stops_in_the_middle_refuses_little_and_hears_nothing_twice() {
     let place = Place::new();
     let (base, car) = fleet(&place);
+    let recorded = record(&mut car.sender().unwrap(), 3000);
+    let (first, frames) = recorded.split_first().unwrap();
     let mut reader = base.live_reader().unwrap();
+    reader.announced(&mut first.clone(), 0).unwrap();
+    let mut heard = vec![0; frames.len()];
+    // 1,000 frames a second; the reader is stopped at odd moments.
+    for (at, frame) in frames.iter().enumerate() {
+        if [7, 500, 501, 1777].contains(&at) {
+            drop(reader);
+            reader = base.live_reader().unwrap();
+        }
+        heard[at] +=
+            usize::from(reader.open(&Binding::link(), &mut frame.clone(), at as u64).is_ok());
+    }
+    for frame in frames {
+        assert!(reader.open(&Binding::link(), &mut frame.clone(), 9999).is_err());
+    }
+    assert!(heard.iter().all(|times| *times <= 1));
+    let lost = heard.iter().filter(|times| **times == 0).count();
+    assert!(lost < 2200, "{lost} were refused");
+}
+
+/// The ceiling of the only session that is on disk.
+fn stored_ceiling(place: &Place) -> u64 {
+    let bytes = std::fs::read(place.path("base/groups/fleet/sessions")).unwrap();
+    let (states, _checksum) = bytes.split_at(bytes.len() - 16);
+    u64::from_be_bytes(states[states.len() - 8..].try_into().unwrap())
+}
+
+/// The next ceiling is stored while messages still come below the last one. They wait for nothing:
+/// here another process holds the folder, and nothing can be stored.
+#[test]
+fn messages_below_a_ceiling_wait_for_no_disk() {
+    let place = Place::new();
+    let (base, car) = fleet(&place);
+    let recorded = record(&mut car.sender().unwrap(), 3000);
+    let (first, frames) = recorded.split_first().unwrap();
+    let mut reader = base.live_reader().unwrap();
+    reader.announced(&mut first.clone(), 0).unwrap();
+    let mut frames = (1..).zip(frames).map(|(ms, frame)| (ms, frame.clone()));
+    // The announcement has counter 0, and each frame the next one. One comes each millisecond.
+    let mut next = 1;
+    let mut take = |reader: &mut LiveReader, until: u64| {
+        for (ms, mut frame) in frames.by_ref().take((until - next) as usize) {
+            reader.open(&Binding::link(), &mut frame, ms).unwrap();
+        }
+        next = until;
+    };
+    take(&mut reader, 500);
+    let before = stored_ceiling(&place);
+    assert!(before > 500, "{before}");
+    take(&mut reader, before - 1);
+    until("another one is stored ahead", || stored_ceiling(&place) != before);
+    let lock = std::fs::File::open(place.path("base/lock")).unwrap();
+    lock.lock().unwrap();
+    let after = stored_ceiling(&place);
+    assert!(after > before, "{before}, {after}");
+    // Were it to wait for the folder, it would wait for itself.
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let (reader, take) = (&mut reader, &mut take);
+        scope.spawn(move || {
+            take(reader, after);
+            done.send(()).unwrap();
+        });
+        let outcome = is_done.recv_timeout(std::time::Duration::from_secs(60));
+        lock.unlock().unwrap();
+        assert!(outcome.is_ok(), "a message waited for the folder");
+    });
+    take(&mut reader, after + 500);
+}
+
+#[test]
+fn a_reader_of_a_folder_that_was_put_back_waits_for_a_later_start() {
+    let place = Place::new();
+    let (base, car) = fleet(&place);
+    let recorded = record(&mut car.sender().unwrap(), 20);
+    let (first, frames) = recorded.split_first().unwrap();
+    let mut reader = base.live_reader().unwrap();
+    reader.announced(&mut first.clone(), 0).unwrap();
+    reader.open(&Binding::link(), &mut frames[0].clone(), 0).unwrap();
     copy(&place.path("base"), &place.path("kept"));
-    let recorded = record(&mut car.sender().unwrap(), &mut reader, 20);
-    assert_eq!(play(&mut reader, &recorded), (20, true));
+    for (at, frame) in frames.iter().enumerate().skip(1) {
+        reader.open(&Binding::link(), &mut frame.clone(), 1000 * at as u64).unwrap();
+    }
+    drop(reader);
     std::fs::remove_dir_all(place.path("base")).unwrap();
     copy(&place.path("kept"), &place.path("base"));
     let base = sealane_group::KeyFolder::open(&place.path("base"), None).unwrap();
     let mut reader = base.group("fleet").unwrap().live_reader().unwrap();
-    assert_eq!(play(&mut reader, &recorded), (0, false));
-    let fresh = record(&mut car.sender().unwrap(), &mut reader, 5);
-    assert_eq!(play(&mut reader, &fresh), (5, true));
+    assert_eq!(play(&mut reader, &recorded, 99_000), (0, false));
+    assert_eq!(play(&mut reader, &record(&mut car.sender().unwrap(), 5), 99_001), (5, true));
+}
+
+#[test]
+fn a_reader_that_has_lost_its_sessions_waits_for_the_next_epoch() {
+    let place = Place::new();
+    let (mut base, mut car) = fleet(&place);
+    let mut reader = base.live_reader().unwrap();
+    assert_eq!(play(&mut reader, &record(&mut car.sender().unwrap(), 3), 0), (3, true));
+    drop(reader);
+    let sessions = place.path("base/groups/fleet/sessions");
+    let mut bytes = std::fs::read(&sessions).unwrap();
+    let last = bytes.len() - 20;
+    bytes[last] ^= 1;
+    std::fs::write(&sessions, bytes).unwrap();
+    let mut reader = base.live_reader().unwrap();
+    let fresh = record(&mut car.sender().unwrap(), 3);
+    let refused = reader.announced(&mut fresh[0].clone(), 1).unwrap_err();
+    assert_eq!(name(&refused), "EpochPast");
+    let rotated = base.rotate().unwrap();
+    for notice in &rotated {
+        car.apply(notice).unwrap();
+    }
+    reader.follow(&base).unwrap();
+    assert_eq!(play(&mut reader, &fresh, 2), (0, false), "the epoch before is not taken any more");
+    assert_eq!(play(&mut reader, &record(&mut car.sender().unwrap(), 3), 2), (3, true));
 }

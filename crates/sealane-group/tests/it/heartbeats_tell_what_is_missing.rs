@@ -12,7 +12,7 @@ use sealane_group::{
     EpochSource, Error, GroupChange, GroupHeartbeat, GroupMember, GroupNotice, NewGroup,
 };
 use sealane_seal::{Epoch, GroupId};
-use sealane_testing::{now_ms, until};
+use sealane_testing::now_ms;
 
 const TEN_YEARS_MS: u64 = 10 * 365 * 86_400_000;
 /// The age that the charter allows here.
@@ -31,10 +31,8 @@ impl Beater {
     }
 
     fn beat(&self, group: GroupId, orders: u64, time_ms: u64) -> GroupNotice {
-        let mut bytes = vec![0x33];
-        bytes.extend(orders.to_be_bytes());
-        bytes.extend([0; 32]);
-        bytes.extend([0, time_ms].into_iter().flat_map(u64::to_be_bytes));
+        let mut bytes = vec![3];
+        bytes.extend([orders, 0, time_ms].into_iter().flat_map(u64::to_be_bytes));
         let signed = [b"Sealane 1.0 heartbeat ", &group.0[..], &bytes].concat();
         bytes.extend(self.0.sign(&signed).as_ref());
         GroupNotice::from_bytes(&bytes).unwrap()
@@ -65,12 +63,12 @@ fn the_authoritys_heartbeat_tells_of_orders_that_are_held_back() {
     let car = &mut members[0];
     let known = base.orders();
     let beat = base.heartbeat().unwrap();
-    let [GroupChange::Heartbeat(GroupHeartbeat { orders, epoch, time_ms, head })] =
+    let [GroupChange::Heartbeat(GroupHeartbeat { orders, epoch, time_ms })] =
         car.apply(&beat).unwrap()[..]
     else {
         panic!("no heartbeat")
     };
-    assert_eq!((orders, epoch, head), (known, Epoch(0), car.head()));
+    assert_eq!((orders, epoch), (known, Epoch(0)));
     assert!(now_ms().abs_diff(time_ms) < 60_000);
     car.sender().unwrap();
     assert!(car.apply(&beat).unwrap().is_empty(), "again it says nothing");
@@ -110,17 +108,14 @@ fn a_beater_counts_until_it_is_dismissed() {
     let orders = base.orders();
     assert_eq!(car.apply(&one.beat(group, orders, now + 2)).unwrap().len(), 1);
     car.sender().unwrap();
-    assert!(age(car, now).is_none());
     assert_eq!(car.apply(&one.beat(group, orders + 1, now + 3)).unwrap().len(), 1);
-    assert!(age(car, now).is_some(), "it claims an order that did not come");
+    assert_eq!(named(car.sender()), "Behind");
     assert_eq!(named(car.apply(&two.beat(group, orders + 9, now + 4))), "DocumentSignature");
-    // Not even a beater that claims all there can be, or the thief of its key, closes the group.
+    // Not even a beater that claims all there can be closes the group for good.
     car.apply(&one.beat(group, u64::MAX, u64::MAX)).unwrap();
-    let again = reopen(&place.path("car1"));
-    again.sender().unwrap();
-    assert!(age(&again, now).is_some());
+    assert_eq!(named(car.sender()), "Behind");
+    assert_eq!(named(reopen(&place.path("car1")).sender()), "Behind");
     apply(car, &base.set_beater(Some(&two.key())).unwrap()).unwrap();
-    assert!(age(car, now).is_none());
     car.sender().unwrap();
     std::thread::sleep(Duration::from_millis(5));
     let later = one.beat(group, u64::MAX, u64::MAX - 1);
@@ -188,7 +183,7 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
     assert_eq!(named(GroupNotice::from_bytes(&longer)), "MalformedDocument");
     assert_eq!(files(&place.path("car1")), before);
     // The signature of an order is none of a heartbeat, nor the other way round.
-    let mut order = vec![0x31];
+    let mut order = vec![1];
     order.extend(&good.as_bytes()[1..]);
     let taken = GroupNotice::from_bytes(&order).and_then(|notice| car.apply(&notice));
     assert!(taken.is_err());
@@ -198,7 +193,7 @@ fn heartbeats_that_are_forged_replayed_or_of_another_group_do_nothing() {
 #[test]
 fn a_wrong_clock_on_either_side_is_noticed() {
     let place = Place::new();
-    let (mut base, mut members) = place.fleet(3, watched(false));
+    let (mut base, mut members) = place.fleet(2, watched(false));
     let (car, group) = (&mut members[0], base.id());
     let beater = Beater::new(1);
     apply(car, &base.set_beater(Some(&beater.key())).unwrap()).unwrap();
@@ -213,54 +208,14 @@ fn a_wrong_clock_on_either_side_is_noticed() {
     assert!(age(car, now - TEN_YEARS_MS).unwrap() > TEN_YEARS_MS / 1000 - 5);
     assert!(age(car, now - ALLOWED_MS / 2).is_none(), "a clock may be set right by a little");
     assert!(age(car, 0).is_some() && age(car, u64::MAX).is_some());
-    // The beater's clock is ten years ahead: it makes nothing young, however often it is played,
-    // and turns no right one away.
-    let far = beater.beat(group, orders, now + TEN_YEARS_MS);
-    for time_ms in [now + 10, now + 120_000] {
-        assert!(car.apply(&far).unwrap().is_empty());
-        assert_eq!(car.apply(&beater.beat(group, orders, time_ms)).unwrap().len(), 1);
-    }
-    assert!(age(car, now).is_none() && age(car, now + ALLOWED_MS + 5_000).is_some());
-    // Nor does it if it was the first that came.
-    let bus = &mut members[1];
-    apply(bus, &base.notices(0).unwrap()).unwrap();
-    assert!(bus.apply(&far).unwrap().is_empty());
-    assert_eq!(bus.apply(&beater.beat(group, orders, now)).unwrap().len(), 1);
-}
-
-/// A newer word of the authority stands against what a thief of the beater's key claims.
-#[test]
-fn the_authority_takes_back_what_the_beater_claims() {
-    let place = Place::new();
-    let (mut base, mut members) = place.fleet(2, watched(true));
-    let (car, group, beater) = (&mut members[0], base.id(), Beater::new(1));
-    apply(car, &base.set_beater(Some(&beater.key())).unwrap()).unwrap();
-    let now = now_ms();
-    car.apply(&beater.beat(group, 1 << 40, now)).unwrap();
-    assert!(age(car, now).is_some());
-    car.sender().unwrap();
-    until("a later heartbeat", || now_ms() > now);
-    car.apply(&base.heartbeat().unwrap()).unwrap();
+    // The beater's clock is ten years ahead: when it came decides.
+    car.apply(&beater.beat(group, orders, now + TEN_YEARS_MS)).unwrap();
     assert!(age(car, now).is_none());
-}
-
-/// A call for help waits for no order: it goes out in the newest epoch that is held.
-#[test]
-fn a_member_that_misses_orders_still_calls_for_help() {
-    let place = Place::new();
-    let (mut base, mut members) = place.fleet(2, watched(true));
-    let car = &mut members[0];
-    let held_back = base.rotate().unwrap();
-    car.apply(&base.heartbeat().unwrap()).unwrap();
-    assert_eq!(named(car.sender()), "Behind");
-    let mut sender = car.urgent_sender().unwrap();
-    assert_eq!(sender.epoch(), Epoch(0));
-    sender.follow().unwrap();
-    apply(car, &held_back).unwrap();
-    sender.follow().unwrap();
-    assert_eq!(sender.epoch(), Epoch(1));
-    base.revoke(&[car.slot()]).unwrap().iter().for_each(|notice| drop(car.apply(notice)));
-    assert_eq!(named(car.urgent_sender()), "RemovedMember");
+    assert!(age(car, now + ALLOWED_MS + 5_000).is_some());
+    // Then a right one is older than what was heard, until the authority names a beater again.
+    assert!(car.apply(&beater.beat(group, orders, now + 10)).unwrap().is_empty());
+    apply(car, &base.set_beater(Some(&beater.key())).unwrap()).unwrap();
+    assert_eq!(car.apply(&beater.beat(group, orders, now + 120_000)).unwrap().len(), 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::shared::{Place, forward_secret, join, named, open, seal};
 use sealane_group::{EpochSource, Error, Identity, KeyFolder, NewGroup, seal_to};
 use sealane_seal::Class;
-use sealane_testing::{copy_folder, files_below};
+use sealane_testing::files_below;
 
 fn modes(folder: &Path) {
     let about = fs::metadata(folder).unwrap();
@@ -41,73 +41,6 @@ fn files_are_the_owners_and_others_make_them_refused() {
     fs::set_permissions(&group, fs::Permissions::from_mode(0o644)).unwrap();
     let keys = KeyFolder::open(&place.path("car"), None).unwrap();
     assert!(matches!(keys.group("fleet"), Err(Error::Exposed(_))));
-}
-
-#[test]
-fn a_folder_that_others_can_look_into_is_refused_with_what_mends_it() {
-    let place = Place::new();
-    place.keys("car");
-    let root = place.path("car");
-    for mode in [0o755, 0o750, 0o711, 0o702] {
-        fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
-        for refused in [KeyFolder::open(&root, None).err(), KeyFolder::is_protected(&root).err()] {
-            let said = refused.unwrap().to_string();
-            assert!(said.ends_with(&format!(": chmod go-rwx {}", root.display())), "{said}");
-        }
-    }
-    fs::set_permissions(&root, fs::Permissions::from_mode(0o700)).unwrap();
-    KeyFolder::open(&root, None).unwrap();
-    let open = place.path("open");
-    fs::create_dir(&open).unwrap();
-    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(matches!(KeyFolder::create(&open, "open", None), Err(Error::Exposed(_))));
-    assert!(!open.join("identity").exists(), "nothing was written");
-}
-
-/// Each derivation takes 64 MiB and its time, and so one test looks at all of it.
-#[test]
-fn a_folder_in_clear_can_get_a_passphrase_and_a_cut_on_the_way_does_no_harm() {
-    let place = Place::new();
-    let keys = place.keys("car");
-    let mut base = place.keys("base").new_group("fleet", NewGroup::default()).unwrap();
-    let (member, _) = join(&mut base, &keys);
-    keys.card().unwrap();
-    let (_, secret) = member.epochs().held().next().unwrap();
-    let (root, cut) = (place.path("car"), place.path("cut"));
-    copy_folder(&root, &cut);
-    keys.change_passphrase(b"horse").unwrap();
-    let hides = |root: &Path| {
-        assert!(!contains(root, secret.expose()) && !contains(root, keys.identity().expose_seed()));
-        modes(root);
-        let opened = KeyFolder::open(root, Some(b"horse")).unwrap();
-        assert_eq!(opened.identity().public(), keys.identity().public());
-        opened.group("fleet").unwrap()
-    };
-    let kept = hides(&root);
-    assert!(!kept.is_copied());
-    seal(&mut kept.sender().unwrap(), Class::Group, b"x");
-    assert!(matches!(KeyFolder::open(&root, None), Err(Error::PassphraseMissing)));
-    // A process that had it open cannot write in clear any more.
-    assert!(matches!(keys.new_group("late", NewGroup::default()), Err(Error::PassphraseMissing)));
-    assert!(matches!(keys.card(), Err(Error::PassphraseMissing)));
-
-    // Cut off behind the first write: it opens by the passphrase alone, and is whole afterwards.
-    let pending = cut.join("identity.protected");
-    fs::copy(root.join("identity"), &pending).unwrap();
-    assert!(matches!(KeyFolder::open(&cut, None), Err(Error::PassphraseMissing)));
-    KeyFolder::open(&cut, Some(b"horse")).unwrap();
-    assert!(!pending.exists());
-    assert!(hides(&cut).is_copied(), "a copy stays one");
-
-    // Nobody brings files in clear into a protected folder by pretending such a cut.
-    let group = cut.join("groups/fleet/group");
-    fs::write(&group, fs::read(place.path("base/groups/fleet/group")).unwrap()).unwrap();
-    fs::copy(cut.join("identity"), &pending).unwrap();
-    for identity in [cut.join("identity"), place.path("base/identity")] {
-        fs::write(cut.join("identity"), fs::read(identity).unwrap()).unwrap();
-        let opened = KeyFolder::open(&cut, Some(b"horse"));
-        assert!(matches!(opened, Err(Error::Damaged(path)) if path == pending));
-    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 mod a_copy_does_not_follow_a_heal;
 mod a_notice_goes_ahead_of_a_removal;
 mod a_removed_member_reads_nothing_new;
-mod a_removed_slot_never_lives_again;
 mod allocates_nothing;
 mod an_authority_begins_anew;
 mod corpus;
@@ -15,7 +14,6 @@ mod members_hold_for_their_terms;
 mod members_share_secrets;
 mod never_repeats_a_nonce;
 mod obeys_in_order;
-mod orders_are_chained;
 mod refuses_changes;
 mod refuses_other_versions;
 mod unsigned_evidence_does_nothing;

@@ -68,7 +68,7 @@ fn a_sender_follows_the_group_and_a_folder_reopens() {
     assert_eq!(sender.epoch(), Epoch(0));
     sender.follow().unwrap();
     assert_eq!((sender.epoch(), sender.orders()), (Epoch(1), base.orders()));
-    assert_eq!(sender.context(), before.0, "readers know it");
+    assert_ne!(sender.context(), before.0);
     drop((car, keys));
 
     let keys = KeyFolder::open(&place.path("car"), None).unwrap();
@@ -228,12 +228,11 @@ fn nobody_is_invited_under_a_name_that_looks_like_a_members() {
         assert_eq!(named(refused), "NameTaken", "{name}");
     }
     let invited = base.invite(&as_name("car2"), PastSecrets::All).unwrap();
-    // A name stays taken when its member is gone, but for that member itself.
+    // A name is free again when its member is gone.
     base.revoke(&[invited.slot]).unwrap();
     let again = place.keys("another").card_as(Some("Car2")).unwrap();
-    let again = sealane_group::IdentityCard::from_bytes(&again).unwrap();
-    assert_eq!(named(base.invite(&again, PastSecrets::All)), "NameTaken");
-    base.invite(&as_name("Car2"), PastSecrets::All).unwrap();
+    base.invite(&sealane_group::IdentityCard::from_bytes(&again).unwrap(), PastSecrets::All)
+        .unwrap();
     // And nobody is the authority a second time.
     let own = KeyFolder::open(&place.path("base"), None).unwrap();
     assert_eq!(named(base.invite(&card(&own), PastSecrets::All)), "GroupRefused");

@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -411,9 +410,6 @@ fn containers_of_one_image() {
     let place = Place::new();
     let _group = group(&place);
     let both = ["one", "two"].map(|name| MountedDisk::over(&place.path("car"), place.path(name)));
-    for one in &both {
-        fs::set_permissions(&one.folder, fs::Permissions::from_mode(0o700)).unwrap();
-    }
     let mut used = Used::default();
     for _ in 0..2 {
         let all = both.each_ref().map(|one| start(process(&one.folder, "seal")));

@@ -2,7 +2,6 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use sealane_frame::{FrameBuf, FrameError, open_stored};
@@ -118,7 +117,7 @@ pub fn named<T>(outcome: Result<T, Error>) -> &'static str {
 /// A copy that no witness tells from the folder, as that of a whole machine: of the same files, by
 /// other names. What either writes the other does not see.
 pub fn clone(from: &Path, to: &Path) {
-    fs::DirBuilder::new().mode(0o700).create(to).unwrap();
+    fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {

@@ -8,13 +8,12 @@ use std::path::PathBuf;
 use aws_lc_rs::signature::Ed25519KeyPair;
 
 use crate::shared::{Place, apply, files, log, open, seal};
-use sealane_frame::notice::OrderView;
 use sealane_frame::{
     FrameBuf, FrameKind, HeaderFields, open_announcement, open_frame, open_stored, seal_frame,
 };
 use sealane_group::{EpochSource, GroupMember, GroupNotice, KeyFolder, NewGroup};
 use sealane_seal::limits::MAX_COUNTER;
-use sealane_seal::{AnnouncedQuestions, Binding, Class, Epoch, Sealer, SenderContext, Slot};
+use sealane_seal::{Binding, Class, Epoch, Sealer, SenderContext, Slot};
 
 /// An authority, two members, and a third who goes by no rules.
 struct FleetWithThief {
@@ -84,8 +83,7 @@ fn notice(
     world: &FleetWithThief,
     signer: Option<&Ed25519KeyPair>,
 ) -> GroupNotice {
-    let before = world.base.head();
-    let mut bytes = OrderView { number, before, given: 4, frame }.to_bytes();
+    let mut bytes = [&[1], &number.to_be_bytes()[..], frame].concat();
     let signed = [b"Sealane 1.0 order ", &world.base.id().0[..], &bytes].concat();
     match signer {
         Some(key) => bytes.extend(key.sign(&signed).as_ref()),
@@ -148,13 +146,12 @@ fn a_live_sender_is_not_closed_by_who_announces_itself_in_its_slot() {
     let mut sender = world.members[0].sender().unwrap();
     let mut reader = world.base.opener().unwrap();
     let mut buf = FrameBuf::new();
-    let mut announcement =
-        sender.announce(AnnouncedQuestions::default(), &mut buf).unwrap().to_vec();
+    let mut announcement = sender.announce(&mut buf).unwrap().to_vec();
     let announced = open_announcement(&mut reader, &mut announcement).unwrap();
     assert_eq!(announced.announcement().orders, world.members[0].orders());
     announced.accept();
     // Of a later start, and with more orders, but not with the key of the slot.
-    let mut body = vec![2];
+    let mut body = vec![1];
     body.extend([u64::MAX, u64::MAX].into_iter().flat_map(u64::to_be_bytes));
     let forged = Forged {
         slot: sender.slot(),

@@ -191,6 +191,6 @@ impl Maker {
             data_type: sealane_frame::ANNOUNCEMENT_TYPE,
             ..self.fields(PeerTag::BROADCAST)
         };
-        self.seal(&fields, &Announcement::new(1, 0).to_bytes())
+        self.seal(&fields, &Announcement { start: 1, orders: 0 }.to_bytes())
     }
 }

@@ -48,8 +48,7 @@ pub(super) struct OwnOrigin {
 
 impl OwnOrigin {
     pub(super) fn new(member: GroupMembership, policy: Policy) -> Result<OwnOrigin> {
-        // A machine that misses an order still has to call for help, also after a restart.
-        let (sender, group) = (member.urgent_sender()?, member.group());
+        let (sender, group) = (member.sender()?, member.group());
         let (tag, slot) = (member.tag(), member.slot());
         let (orders, leaving) = (None, vec![]);
         Ok(OwnOrigin { member, sender, group, tag, slot, orders, leaving, policy })
@@ -424,9 +423,6 @@ impl DocumentThreadState {
         // The class is asked at each seal, since battery and policy change between two documents.
         let class = self.class(data_type)?;
         let own = self.own.as_mut().ok_or("this machine has no keys")?;
-        if !data_type.is_urgent() {
-            own.member.check_sealing()?;
-        }
         let mut fields = own.sender.fields(class, data_type.number());
         fields.codec = codec_of(data_type, body);
         let binding = Binding::stream(&stream_name(own.tag, data_type));

@@ -1,5 +1,6 @@
 //! Packets to sealed frames and back.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,8 @@ use sealane_link::{
     SegmentBundle, TunInterface,
 };
 use sealane_message::DataType;
-use sealane_seal::{AnnouncedQuestions, Binding, Class};
+use sealane_seal::limits::MAX_CEILING_BLOCK;
+use sealane_seal::{Binding, Class, SenderContext, Slot};
 use tracing::{info, warn};
 
 use super::commands::{CommandHandler, CommandOpener, is_command};
@@ -39,6 +41,7 @@ pub(super) struct TunEnd {
     is_asked: AtomicBool,
     /// The group may have changed just now.
     is_hasty: AtomicBool,
+    has_newcomer: AtomicBool,
     /// Somebody has deleted the interface.
     is_gone: AtomicBool,
     ends: AtomicBool,
@@ -50,6 +53,8 @@ struct EndReader {
     behind: Arc<PrefixTable>,
     /// Packets that go to the machine together.
     bundle: SegmentBundle,
+    /// The start that each sender announced last.
+    starts: HashMap<Slot, SenderContext>,
     commands: CommandOpener,
 }
 
@@ -63,7 +68,7 @@ impl TunEnd {
         let (behind, bundle) = (Arc::new(behind), tun.bundle());
         let (own, carried) = (member.source()?, Mutex::new(Arc::clone(&behind)));
         let commands = CommandOpener::new(&member, now_ms());
-        let reading = EndReader { reader, behind, bundle, commands };
+        let reading = EndReader { reader, behind, bundle, starts: HashMap::new(), commands };
         Ok(TunEnd {
             tun,
             own,
@@ -73,6 +78,7 @@ impl TunEnd {
             unsealed: Mutex::new(None),
             is_asked: AtomicBool::new(false),
             is_hasty: AtomicBool::new(false),
+            has_newcomer: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
             ends: AtomicBool::new(false),
         })
@@ -142,11 +148,17 @@ impl TunEnd {
 
     fn open(&self, frame: &mut [u8]) -> Result<(), DropReason> {
         let header = *FrameView::parse(frame).map_err(|_| DropReason::Malformed)?.header();
-        let EndReader { reader, behind, bundle, commands } = &mut *self.reading.lock();
+        let EndReader { reader, starts, behind, bundle, commands } = &mut *self.reading.lock();
         if (header.kind(), header.data_type()) == (FrameKind::Control, ANNOUNCEMENT_TYPE) {
-            // One that answers nothing is not taken. The next announcement of this end answers it,
-            // at its usual pace: recordings would otherwise cost an announcement each.
-            return reader.announced(frame).map(drop).map_err(|_| DropReason::Unopened);
+            // Only an opened announcement tells truly which start its sender is in.
+            let heard = reader.announced(frame, now_ms()).map_err(|_| DropReason::Unopened)?;
+            let context = heard.announced.context;
+            // A new start may have lost what it accepted, and refuses counters up to
+            // `MAX_CEILING_BLOCK` ahead.
+            if starts.insert(heard.slot, context) != Some(context) {
+                self.has_newcomer.store(true, Ordering::Relaxed);
+            }
+            return Ok(());
         }
         if is_command(&header) {
             return commands.open(reader, frame, now_ms());
@@ -154,7 +166,7 @@ impl TunEnd {
         if !is_packet(&header) {
             return Err(DropReason::Unopened);
         }
-        let message = reader.open(&Binding::link(), frame);
+        let message = reader.open(&Binding::link(), frame, now_ms());
         let packet = message.map_err(|_| DropReason::Unopened)?.body;
         // Nobody speaks for addresses that are behind another member.
         let source = PacketAddresses::parse(packet).ok_or(DropReason::FalseAddress)?.source;
@@ -168,7 +180,7 @@ impl TunEnd {
     pub(super) fn carry(&self, mut sender: GroupSender, mut port: RelayPort) {
         let (mut buf, mut burst) = (FrameBuf::new(), PacketBurst::new());
         let mut next_beat = Instant::now();
-        let (mut state, mut announced) = (Ok(()), sender.context());
+        let mut state = Ok(());
         while !self.ends.load(Ordering::Relaxed) {
             let now = Instant::now();
             let beats = now >= next_beat;
@@ -184,18 +196,16 @@ impl TunEnd {
                 tell_change(&before, &state);
                 *self.unsealed.lock() = state.as_ref().err().map(ToString::to_string);
             }
+            if self.has_newcomer.swap(false, Ordering::Relaxed) {
+                // One that crashed refuses what it may have taken before. Where no counters can be
+                // reserved, it waits until this sender has come so far.
+                let _ = sender.skip(MAX_CEILING_BLOCK);
+            }
             let is_asked = self.is_asked.swap(false, Ordering::Relaxed);
-            // A sender draws another context after 2^32 packets, for one. Without an answer to
-            // their last questions, readers would take none of them until they had asked again.
-            let is_new = std::mem::replace(&mut announced, sender.context()) != announced;
-            if may_announce(&state) && (beats || is_asked || is_new) {
-                let mut reading = self.reading.lock();
-                if is_new {
-                    reading.reader.answer_again();
-                }
-                let questions = reading.reader.questions();
-                drop(reading);
-                announce(&mut sender, questions, &mut port, &mut buf);
+            // An announcement is sealed too. While nothing may be sealed it would only be counted
+            // as a drop each second.
+            if state.is_ok() && (beats || is_asked) {
+                announce(&mut sender, &mut port, &mut buf);
             }
             if !self.packets(&mut sender, &mut port, &mut burst, state.is_ok()) {
                 let _ = self.tun.wait(Duration::from_millis(END_TURN_MS));
@@ -230,15 +240,12 @@ impl TunEnd {
         reading.reader.follow(&*member)?;
         reading.commands.follow(&member);
         drop(reading);
-        // The sender follows first: an announcement is sealed also where no packet may be.
-        sender.follow()?;
-        member.check_sealing()?;
         // A strict member must not seal while it cannot hear its authority: it may have been
         // removed.
         if member.is_strict() {
             member.check_heartbeat(now_ms())?;
         }
-        Ok(())
+        sender.follow()
     }
 
     /// Takes what a program has sent, and seals each packet of it where its frame leaves. Gives
@@ -309,25 +316,12 @@ fn seal_all(
     }
 }
 
-fn announce(
-    sender: &mut GroupSender,
-    questions: Result<AnnouncedQuestions, sealane_group::Error>,
-    port: &mut RelayPort,
-    buf: &mut FrameBuf,
-) {
-    match questions.and_then(|questions| sender.announce(questions, buf)) {
+fn announce(sender: &mut GroupSender, port: &mut RelayPort, buf: &mut FrameBuf) {
+    match sender.announce(buf) {
         Ok(frame) => port.push(frame),
         Err(_) => port.drop(DropReason::Unsealed),
     }
     port.flush();
-}
-
-/// Whether an announcement may be sealed. It is no content. An end that may send no packet asks its
-/// questions all the same, since it would otherwise hear nobody that started after it. While
-/// another fault lasts, each second's announcement would only be counted as a drop.
-fn may_announce(state: &Result<(), sealane_group::Error>) -> bool {
-    use sealane_group::Error;
-    matches!(state, Ok(()) | Err(Error::Behind { .. } | Error::Forked { .. } | Error::Stale { .. }))
 }
 
 /// Whether a frame says that it is a packet, as ends seal them.
@@ -345,23 +339,5 @@ fn tell_change(
         (Ok(()), Err(error)) => warn!("nothing is sent: {error}"),
         (Err(_), Ok(())) => info!("packets are sent again"),
         _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use sealane_group::Error;
-
-    use super::*;
-
-    #[test]
-    fn an_end_that_may_not_send_announces_itself_unless_it_is_removed() {
-        let behind = Error::Behind { missing: 3, known: 5 };
-        for held in [behind, Error::Forked { order: 3 }, Error::Stale { age_s: 90, allowed_s: 60 }]
-        {
-            assert!(may_announce(&Err(held)));
-        }
-        assert!(may_announce(&Ok(())));
-        assert!(!may_announce(&Err(Error::Removed)));
     }
 }

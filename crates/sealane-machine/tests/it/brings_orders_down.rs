@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use sealane::{Client, Codec, Value};
-use sealane_frame::notice::NoticeView;
 use sealane_group::{KeyFolder, NewGroup};
 use sealane_machine::{Gateway, PutOrders};
 use sealane_mesh::{KeptGroup, MeshInput, limits};
@@ -25,13 +24,13 @@ enum Handed {
 type RoutingMachine = Arc<Mutex<Vec<Handed>>>;
 
 fn short(input: &MeshInput<'_>) -> Handed {
+    let number = |bytes: &[u8]| u64::from_be_bytes(bytes[1..9].try_into().unwrap());
     match input {
         MeshInput::Keep(of) => Handed::Keep { from: of.orders },
-        MeshInput::Notice { notice, .. } => match NoticeView::parse(notice) {
-            Ok(NoticeView::Order(order)) => Handed::Order(order.number),
-            Ok(NoticeView::Removal(removal)) => Handed::Removal { order: removal.order },
-            other => panic!("{other:?}"),
-        },
+        MeshInput::Notice { notice, .. } if notice[0] == 1 => Handed::Order(number(notice)),
+        MeshInput::Notice { notice, .. } if notice[0] == 4 => {
+            Handed::Removal { order: number(notice) }
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -56,15 +56,10 @@ impl Mesh {
                 }
                 false
             }
-            MeshError::HopReplayed => {
+            MeshError::Frame(FrameError::Seal(Seal::Replayed | Seal::Stale))
+            | MeshError::HopReplayed => {
                 self.counters.repeats += 1;
                 false
-            }
-            // Perhaps others have moved the neighbour's window, or used its counters up. Its
-            // announcement shows that.
-            MeshError::Frame(FrameError::Seal(Seal::Replayed | Seal::Stale)) => {
-                self.counters.repeats += 1;
-                self.voice.take_suspicion()
             }
             MeshError::Frame(
                 // In an epoch that is not known here, somebody has gone on who can give its

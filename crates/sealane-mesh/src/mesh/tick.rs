@@ -27,7 +27,6 @@ impl Mesh {
         if self.now >= self.second_at {
             self.second_at = self.now + MeshSpan::seconds(1);
             self.voice.allow_trials();
-            self.ask_in_doubt();
             self.bad_signatures.clear();
             let longest = self.interfaces.values().map(|one| one.hello.interval).max();
             self.routes.pace(longest.unwrap_or_default());
@@ -79,16 +78,6 @@ impl Mesh {
             next = wake.map_or(next, |wake| earlier(next, wake));
         }
         self.neighbours_at = next.unwrap_or(self.now).max(self.now + MeshSpan(1));
-    }
-
-    /// Asks a question in the next announcements, if a neighbour's window is in doubt.
-    fn ask_in_doubt(&mut self) {
-        let random = &mut self.random;
-        if self.voice.ask(|| random.word()) {
-            for interface in self.interfaces.values_mut() {
-                interface.hasten_announcement(self.now);
-            }
-        }
     }
 
     fn tick_interface(&mut self, id: InterfaceId) {

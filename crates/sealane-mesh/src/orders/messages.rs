@@ -1,12 +1,12 @@
 //! The messages between neighbours about orders.
 
 use sealane_frame::GroupTag;
-use sealane_frame::notice::REMOVAL_NOTICE_BYTES;
 use sealane_seal::Slot;
 
 use crate::MeshError;
 use crate::bytes::{MessageBytes, first, version};
 use crate::limits::{MAX_KEPT_GROUPS, MAX_NOTICE_BYTES};
+use crate::notice::REMOVAL_NOTICE_BYTES;
 
 /// Bytes of each piece of a notice but the last.
 pub const PIECE_BYTES: usize = 128;

@@ -5,10 +5,9 @@ use sealane_seal::{
     Announcement, Binding, Class, Epoch, Epochs, Form, OpenedMessage, Sealer, Slot,
 };
 
-use super::{HopMessage, MemberLeaves, MeshVoice, said, set_key_of};
+use super::{HopMessage, MemberLeaves, MeshVoice, said};
 use crate::MeshError;
 use crate::hop::HopSender;
-use crate::keys::member_at;
 use crate::limits::MAX_BEHIND_FRAMES_PER_SECOND;
 use crate::messages::MessageType;
 
@@ -65,7 +64,7 @@ impl MeshVoice {
         epoch: Epoch,
         form: Form,
     ) -> Result<Vec<u8>, MeshError> {
-        let body = Announcement::new(self.start_ms, self.orders).to_bytes();
+        let body = Announcement { start: self.start_ms, orders: self.orders }.to_bytes();
         let fields = HeaderFields {
             kind: FrameKind::Control,
             class: Class::Signed,
@@ -106,9 +105,7 @@ impl MeshVoice {
         let history = self.epochs.history();
         let epochs = Epochs::new(self.sealing.id(), history, epoch, secret.clone());
         let mut sealer = Sealer::new(self.sealing, self.slot, self.sealer.context(), &epochs, 0)?;
-        if let Some(own) = member_at(&self.members, self.slot, epoch) {
-            set_key_of(own, &self.signing, &mut sealer);
-        }
+        sealer.set_signing_key(self.signing.clone());
         Ok(sealer)
     }
 
@@ -173,75 +170,5 @@ impl HopMessage {
     pub(crate) fn is_before(&self, epoch: Epoch) -> bool {
         let HopSender { epoch: said_in, .. } = self.by;
         said_in < epoch
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use sealane_frame::FrameError;
-    use sealane_seal::{EpochSecret, SigningKey, Term};
-
-    use super::*;
-    use crate::{Keys, Member, MeshProvision};
-
-    /// A heal began epoch 1: the slot has another key from then on.
-    fn healed(mut keys: Keys, fresh: &SigningKey) -> Keys {
-        keys.epochs.insert(Epoch(1), EpochSecret::new([9; 32])).unwrap();
-        let slot = keys.slot;
-        let terms = keys.members.iter().flat_map(|member| {
-            let is_healed = member.term.slot == slot;
-            let until = is_healed.then_some(Epoch(1));
-            let before = Member { term: Term { until, ..member.term }, ..*member };
-            let verifying_key = fresh.verifying_key();
-            let term = Term { since: Epoch(1), until: None, verifying_key, ..member.term };
-            [Some(before), is_healed.then_some(Member { term, ..*member })]
-        });
-        keys.members = terms.flatten().collect::<Arc<[_]>>();
-        keys.signing.insert(0, fresh.clone());
-        keys.orders = 1;
-        keys
-    }
-
-    #[test]
-    fn a_healed_machine_is_heard_by_a_neighbour_that_is_behind() {
-        let provision = MeshProvision::new([7; 32], 3).unwrap();
-        let fresh = SigningKey::from_seed(&[3; 32]).unwrap();
-        // It starts after the heal, which its neighbour has slept through.
-        let bob = healed(provision.keys(1, [1; 8], 1000).unwrap(), &fresh);
-        let mut bob = MeshVoice::new(bob).unwrap();
-        let mut car = MeshVoice::new(provision.keys(2, [2; 8], 1000).unwrap()).unwrap();
-        let before = bob.announcement_in(Epoch(0), Form::Full).unwrap();
-        assert_eq!(car.hear_announcement(&before), Ok(true));
-        assert!(car.hear_announcement(&bob.announcement().unwrap()).is_err(), "it is behind");
-        let mut van = provision.keys(0, [3; 8], 1000).unwrap();
-        let members = healed(provision.keys(1, [1; 8], 1000).unwrap(), &fresh);
-        (van.epochs, van.members) = (members.epochs, members.members);
-        let mut van = MeshVoice::new(van).unwrap();
-        assert_eq!(van.hear_announcement(&bob.announcement().unwrap()), Ok(true));
-    }
-
-    /// A thief of a folder holds the secret and the key from before a heal.
-    #[test]
-    fn what_is_said_in_an_ended_epoch_moves_no_more_than_orders() {
-        let provision = MeshProvision::new([7; 32], 3).unwrap();
-        let fresh = SigningKey::from_seed(&[3; 32]).unwrap();
-        let mut thief = MeshVoice::new(provision.keys(1, [1; 8], 1000).unwrap()).unwrap();
-        let bob = healed(provision.keys(1, [4; 8], 1000).unwrap(), &fresh);
-        let mut van = provision.keys(0, [3; 8], 1000).unwrap();
-        (van.epochs, van.members, van.live_from) = (bob.epochs, bob.members, Epoch(1));
-        let mut van = MeshVoice::new(van).unwrap();
-        let past = Err(MeshError::Frame(FrameError::Seal(sealane_seal::Error::EpochPast)));
-        let announced = thief.announcement().unwrap();
-        assert_eq!(van.hear_announcement(&announced), past);
-        let hello = thief.say(Form::Full, MessageType::Hello, b"hello").unwrap();
-        assert_eq!(van.hear(Form::Full, &hello).map(|_| false), past);
-        // A member that is behind says the same, and is to be given the order.
-        let behind = van.hear_behind(&announced).unwrap();
-        assert_eq!(
-            (behind.slot.number(), behind.epoch, behind.said.is_none()),
-            (1, Epoch(0), true)
-        );
     }
 }

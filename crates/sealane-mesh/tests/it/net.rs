@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sealane_frame::notice::{NoticeView, OrderView};
 use sealane_frame::{FrameBuf, GroupTag, HeaderFields, PeerTag, seal_frame};
 use sealane_mesh::{
     Config, InterfaceId, Keys, MachineRole, Mesh, MeshAddress, MeshEvent, MeshInput, MeshMedium,
@@ -212,10 +211,9 @@ impl Net {
 
     /// Has a machine obey an order of the mesh's group, as its driver does.
     fn obey(&mut self, slot: usize, group: GroupTag, notice: &[u8]) {
-        let Ok(NoticeView::Order(OrderView { number, .. })) = NoticeView::parse(notice) else {
-            return;
-        };
-        let removed = self.removed.get(&number);
+        let number = notice.get(1..9).and_then(<[u8]>::first_chunk).copied();
+        let number = u64::from_be_bytes(number.unwrap_or_default());
+        let removed = self.removed.get(&number).filter(|_| notice[0] == 1);
         let Some(removed) = removed.filter(|_| group == self.provision.group_tag()) else { return };
         if removed.contains(&(slot as u16)) {
             return;

@@ -167,7 +167,7 @@ impl Insider {
         let sender = HopSender { slot, context, epoch: epochs.newest() };
         let hop = HopWriter::new(epochs.secret(epochs.newest()).unwrap(), sender, 0);
         let mut sealer = Sealer::new(group, slot, context, &epochs, 0).unwrap();
-        signing.into_iter().for_each(|key| sealer.set_signing_key(key));
+        sealer.set_signing_key(signing);
         let tag = provision.tag(slot.number());
         let fields = HeaderFields {
             hop_limit: 0,
@@ -186,7 +186,7 @@ impl Insider {
             data_type: ANNOUNCEMENT_TYPE,
             ..self.fields
         };
-        let body = Announcement::new(self.start, 0).to_bytes();
+        let body = Announcement { start: self.start, orders: 0 }.to_bytes();
         self.unit(&fields, &body)
     }
 

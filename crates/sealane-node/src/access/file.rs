@@ -284,8 +284,7 @@ impl TokenFile {
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)
     }
 
-    /// The text of the file.
-    pub(crate) fn to_text(&self) -> String {
+    fn to_text(&self) -> String {
         let mut text = format!("version = {VERSION}\n");
         for token in self.iter() {
             let hash: String = token.hash.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -302,9 +301,6 @@ impl TokenFile {
                 let _ = writeln!(text, "{} = {}", right.name(), Value::Array(patterns.collect()));
             }
             let _ = writeln!(text, "observe = {}", token.rights.observe);
-            if token.rights.admin {
-                let _ = writeln!(text, "admin = true");
-            }
             shares::write(&token.shares, &mut text);
             let times = [("created", Some(token.created)), ("expires", token.expires)];
             for (key, time) in times {
@@ -339,13 +335,12 @@ fn read_token(mut table: Table) -> Result<AccessToken, InputError> {
         (of(TokenRight::Read)?, of(TokenRight::Publish)?, of(TokenRight::Manage)?);
     let orders = of(TokenRight::Orders)?;
     // Each key is taken out as it is read, so that one which is left is an unknown one.
-    let mut is = |key: &str| match table.remove(key) {
-        None => Ok(false),
-        Some(Value::Boolean(is)) => Ok(is),
-        Some(_) => Err(wrong(&format!("`{key}` is true or false"))),
+    let observe = match table.remove("observe") {
+        None => false,
+        Some(Value::Boolean(observe)) => observe,
+        Some(_) => return Err(wrong("`observe` is true or false")),
     };
-    let (observe, admin) = (is("observe")?, is("admin")?);
-    let rights = TokenRights { read, publish, manage, orders, observe, admin };
+    let rights = TokenRights { read, publish, manage, orders, observe };
     let created = time(&mut table, "created")?.unwrap_or(SystemTime::UNIX_EPOCH);
     let expires = time(&mut table, "expires")?;
     match table.keys().next() {
@@ -419,7 +414,6 @@ mod tests {
             read: vec!["a/**".parse().unwrap(), "b".parse().unwrap()],
             orders: vec!["groups/*".parse().unwrap()],
             observe: true,
-            admin: true,
             ..TokenRights::default()
         };
         let expires = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000));
@@ -456,7 +450,6 @@ mod tests {
             format!("{good}read = 'a'\n"),
             format!("{good}write = ['a']\n"),
             format!("{good}observe = 1\n"),
-            format!("{good}admin = 'yes'\n"),
             format!("{good}orders = 'groups/**'\n"),
             format!("{good}orders = ['groups/**/x']\n"),
             format!("{good}order = ['groups/**']\n"),

@@ -1,6 +1,6 @@
 //! The shares that are chosen for a token, in the file of tokens.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 
 use sealane_message::InputError;
 use sealane_stream::{OwnShares, ShareKind};
@@ -36,24 +36,15 @@ pub(super) fn take(table: &mut Table) -> Result<OwnShares, ShareFault> {
 }
 
 fn read(name: &str, value: &Value) -> Result<(ShareKind, u64), InputError> {
-    let limit = value.as_integer().and_then(|limit| u64::try_from(limit).ok());
-    checked(name, limit, value)
-}
-
-/// A share by its name, and its limit, which was given as `given`.
-pub(super) fn checked(
-    name: &str,
-    limit: Option<u64>,
-    given: &dyn Display,
-) -> Result<(ShareKind, u64), InputError> {
     let kind = ShareKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
         let names: Vec<_> = ShareKind::ALL.into_iter().map(ShareKind::name).collect();
         format!("`{KEY}.{name}` is no share; there are {}", names.join(", "))
     })?;
     let most = kind.limit();
+    let limit = value.as_integer().and_then(|limit| u64::try_from(limit).ok());
     match limit.filter(|limit| *limit <= most) {
         Some(limit) => Ok((kind, limit)),
-        None => Err(format!("`{KEY}.{name}` is {given}, and no integer from 0 to {most}").into()),
+        None => Err(format!("`{KEY}.{name}` is {value}, and no integer from 0 to {most}").into()),
     }
 }
 

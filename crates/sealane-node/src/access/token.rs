@@ -115,9 +115,6 @@ pub struct TokenRights {
     pub orders: Vec<Pattern>,
     /// Whether the node's own figures may be seen, and its audit.
     pub observe: bool,
-    /// Whether the node may be copied whole, and its tokens changed: all other rights can be made
-    /// of it.
-    pub admin: bool,
 }
 
 impl TokenRights {
@@ -256,7 +253,7 @@ mod tests {
         let granted = |pattern: &str, topic: &str| {
             let all: Vec<Pattern> = vec![pattern.parse().unwrap()];
             let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
-            let rights = TokenRights { read, publish, manage, orders, ..TokenRights::default() };
+            let rights = TokenRights { read, publish, manage, orders, observe: false };
             TokenRight::ALL.map(|right| rights.grants(right, &topic.parse().unwrap()))
         };
         assert_eq!(granted("groups/*", "groups/0a1b2c3d"), [true, false, false, true]);

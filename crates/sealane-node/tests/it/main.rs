@@ -1,6 +1,5 @@
 //! The hub's promises (spec/hub.md), each in a file of its own, over real sockets.
 
-mod administers;
 mod bounds_by_rules;
 mod console;
 mod dead_letters;

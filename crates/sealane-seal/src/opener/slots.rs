@@ -22,16 +22,6 @@ impl<T> SlotTable<T> {
         self.0.get_mut(usize::from(slot.number()))?.as_deref_mut()
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().flatten().map(Box::as_mut)
-    }
-
-    /// The slots that have one.
-    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
-        let taken = (0..).zip(&self.0).filter(|(_, entry)| entry.is_some());
-        taken.filter_map(|(number, _)| Slot::new(number))
-    }
-
     pub(super) fn set(&mut self, slot: Slot, new: T) {
         put(&mut self.0, usize::from(slot.number()), new);
     }

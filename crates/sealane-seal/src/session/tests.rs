@@ -1,179 +1,152 @@
-//! The windows of a session, and what moves each of them.
+//! The stored state of a session, and when it is stored.
 
 use super::*;
 
 const CONTEXT: SenderContext = SenderContext(*b"start 01");
 const EPOCH: Epoch = Epoch(3);
-const C: Class = Class::Group;
-const S: Class = Class::Signed;
-const LAST: u64 = crate::limits::MAX_COUNTER;
 
-/// The session of a sender whose announcement had counter 5.
-fn session() -> SenderSession {
-    let mut session = SenderSession::new(CONTEXT, 1, EPOCH, 5);
-    assert!(!session.announce(EPOCH, 5, FreshAnswer::Missing));
+fn state() -> SessionState {
+    let (slot, epoch) = (Slot::new(0x0123).unwrap(), Epoch(0x0405));
+    SessionState { slot, epoch, context: CONTEXT, start: 0x0607, ceiling: 0x0809 }
+}
+
+#[test]
+fn the_bytes_are_those_of_the_specification() {
+    let bytes = state().to_bytes();
+    assert_eq!(bytes.len(), 35);
+    assert_eq!(bytes[..11], [1, 1, 0x23, 0, 0, 0, 0, 0, 0, 4, 5]);
+    assert_eq!(&bytes[11..19], b"start 01");
+    assert_eq!(bytes[19..], [0, 0, 0, 0, 0, 0, 6, 7, 0, 0, 0, 0, 0, 0, 8, 9]);
+    assert_eq!(SessionState::from_bytes(&bytes), Ok(state()));
+}
+
+#[test]
+fn a_damaged_state_is_refused() {
+    let bytes = state().to_bytes();
+    assert_eq!(SessionState::from_bytes(&bytes[1..]), Err(Error::Malformed));
+    assert_eq!(SessionState::from_bytes(&[&bytes[..], &[0]].concat()), Err(Error::Malformed));
+    for (at, value) in [(0, 0), (0, 2), (1, 4), (27, 1)] {
+        let mut bytes = bytes;
+        bytes[at] = value;
+        assert_eq!(SessionState::from_bytes(&bytes), Err(Error::Malformed), "{at}");
+    }
+    let mut last = SessionState { ceiling: MAX_COUNTER + MAX_CEILING_BLOCK, ..state() };
+    assert_eq!(SessionState::from_bytes(&last.to_bytes()), Ok(last));
+    last.ceiling += 1;
+    assert_eq!(SessionState::from_bytes(&last.to_bytes()), Err(Error::Malformed));
+}
+
+/// Accepts `counter` as a reader does; gives the ceiling that it stored before.
+fn take(session: &mut SenderSession, epoch: Epoch, counter: u64, now_ms: u64) -> Option<u64> {
+    let raise = session.raise(epoch, counter, now_ms);
+    session.accept(epoch, counter, raise);
+    raise.map(|raise| raise.ceiling)
+}
+
+/// A session of which 600 messages came at once.
+fn fast() -> SenderSession {
+    let mut session = SenderSession::new(CONTEXT, 1, EPOCH);
+    for counter in 0..600 {
+        take(&mut session, EPOCH, counter, 9000);
+    }
     session
 }
 
-fn take(session: &mut SenderSession, class: Class, epoch: Epoch, counter: u64) -> bool {
-    let outcome = session.check(class, epoch, counter);
-    if outcome.is_ok() {
-        session.accept(class, epoch, counter);
-    }
-    outcome.is_ok()
-}
-
 #[test]
-fn nothing_from_before_the_first_announcement_is_taken() {
-    let mut session = session();
-    for class in Class::ALL {
-        assert!(!take(&mut session, class, EPOCH, 4) && !take(&mut session, class, Epoch(2), 9));
-    }
-    assert!(take(&mut session, C, EPOCH, 6) && take(&mut session, S, EPOCH, 6));
-}
-
-#[test]
-fn unsigned_frames_move_nothing_of_signed_ones() {
-    let mut session = session();
-    for (epoch, counter) in [(EPOCH, 6), (EPOCH, LAST), (Epoch(4), LAST)] {
-        assert!(take(&mut session, C, epoch, counter));
-    }
-    assert!(!take(&mut session, C, EPOCH, 7), "the window of unsigned ones");
-    assert!(take(&mut session, S, EPOCH, 6) && take(&mut session, S, EPOCH, 7));
-    assert!(!session.is_before(EPOCH, 1) && session.is_before(EPOCH, 2), "nor its epoch");
-}
-
-#[test]
-fn signed_messages_move_the_epoch_of_all() {
-    let mut session = session();
-    assert!(take(&mut session, S, Epoch(4), 0));
-    assert_eq!(session.check(C, EPOCH, 9), Err(Error::EpochPast));
-    assert_eq!(session.check(S, EPOCH, 9), Err(Error::EpochPast));
-    assert!(take(&mut session, C, Epoch(4), 0));
-}
-
-/// An announcement that is overtaken by a later one proves nothing, whatever it answers.
-#[test]
-fn only_the_newest_announcement_sets_it_back() {
-    let mut session = session();
-    assert!(take(&mut session, C, EPOCH, 9000));
-    assert!(session.announce(EPOCH, 20, FreshAnswer::Missing));
-    session.ask(1);
-    session.announce(EPOCH, 10, FreshAnswer::To(1));
-    assert!(!take(&mut session, C, EPOCH, 21));
-    session.announce(EPOCH, 22, FreshAnswer::To(1));
-    assert!(!take(&mut session, C, EPOCH, 21) && take(&mut session, C, EPOCH, 23));
-}
-
-/// Somebody holds an announcement back until true frames have come.
-#[test]
-fn an_announcement_that_was_held_back_sets_nothing_back() {
-    for answer in [FreshAnswer::Missing, FreshAnswer::To(1)] {
-        let mut session = session();
-        assert!((7..3000).all(|counter| take(&mut session, C, EPOCH, counter)));
-        assert!(session.announce(EPOCH, 6, answer), "the sender is to be asked");
-        session.ask(2);
-        // The sender announced itself before it heard of the question.
-        assert!(session.announce(EPOCH, 6 + WINDOW_BITS, answer));
-        assert!((7..3000).all(|counter| !take(&mut session, C, EPOCH, counter)), "{answer:?}");
-        // Its answer comes behind all that it has sealed, and so behind no window.
-        assert!(take(&mut session, C, EPOCH, 3001));
-        session.announce(EPOCH, 3000, FreshAnswer::To(2));
-        assert!((7..3000).all(|counter| !take(&mut session, C, EPOCH, counter)), "{answer:?}");
-        assert!(take(&mut session, C, EPOCH, 3002));
-    }
-}
-
-#[test]
-fn an_answer_sets_back_what_others_have_moved_and_opens_nothing_again() {
-    for (epoch, forged) in [(EPOCH, 9000), (EPOCH, LAST - 9), (Epoch(4), 3)] {
-        let mut session = session();
-        assert!((6..100).all(|counter| take(&mut session, C, EPOCH, counter)));
-        assert!(take(&mut session, C, epoch, forged));
-        assert!(session.announce(EPOCH, 100, FreshAnswer::Missing));
-        session.ask(1);
-        // The forger goes on while the question is on its way.
-        assert!(take(&mut session, C, epoch, forged + 1));
-        assert!(!session.announce(EPOCH, 102, FreshAnswer::To(1)));
-        for (epoch, counter) in
-            (6..=102).map(|counter| (EPOCH, counter)).chain([(epoch, forged), (epoch, forged + 1)])
-        {
-            assert!(!take(&mut session, C, epoch, counter), "{epoch:?} {counter}");
+fn a_block_doubles_halves_and_begins_again() {
+    let mut session = SenderSession::new(CONTEXT, 1, EPOCH);
+    let mut counter = 0;
+    // How long each block lasts, and how large the next one is.
+    let blocks = [
+        (0, 1),
+        (499, 2),
+        (0, 4),
+        (500, 2),
+        (499, 4),
+        (499, 8),
+        (999, 4),
+        (1000, 1),
+        (999, 1),
+        (499, 2),
+        (499, 4),
+        (100_000, 1),
+    ];
+    let mut now_ms = 1_000_000;
+    for (passed_ms, block) in blocks {
+        now_ms += passed_ms;
+        let ceiling = take(&mut session, EPOCH, counter, now_ms);
+        assert_eq!(ceiling, Some(counter + block), "after {passed_ms} ms");
+        for below in counter + 1..counter + block {
+            assert_eq!(take(&mut session, EPOCH, below, now_ms), None, "below the ceiling");
         }
-        assert!((103..3000).all(|counter| take(&mut session, C, EPOCH, counter)));
+        counter += block;
     }
-}
-
-/// One forged counter within the window costs that counter, and no question.
-#[test]
-fn a_window_that_still_admits_the_sender_stays() {
-    let mut session = session();
-    assert!(take(&mut session, C, EPOCH, 500));
-    assert!(!session.announce(EPOCH, 6, FreshAnswer::To(1)));
-    assert!((7..1000).all(|counter| take(&mut session, C, EPOCH, counter) != (counter == 500)));
-}
-
-/// A forger uses up the counters that the sender is about to use. Each true frame is a repeat then,
-/// and no announcement lies far behind.
-#[test]
-fn counters_that_others_have_used_up_are_free_after_an_answer() {
-    for forged in [20..30, 20..1000, 20..1020] {
-        let mut session = session();
-        assert!((6..20).all(|counter| take(&mut session, C, EPOCH, counter)));
-        assert!(forged.clone().all(|counter| take(&mut session, C, EPOCH, counter)));
-        assert_eq!(session.check(C, EPOCH, 20), Err(Error::Replayed));
-        session.refused(C, &Error::Replayed);
-        assert!(session.announce(EPOCH, 21, FreshAnswer::Missing), "the sender is to be asked");
-        session.ask(1);
-        // A true frame that overtakes the answer stays a repeat.
-        assert!(take(&mut session, C, EPOCH, forged.end + 1));
-        assert!(!session.announce(EPOCH, 23, FreshAnswer::To(1)));
-        assert!(!take(&mut session, C, EPOCH, forged.end + 1));
-        assert!((6..24).all(|counter| !take(&mut session, C, EPOCH, counter)));
-        let mut on = (24..4000).filter(|counter| *counter != forged.end + 1);
-        assert!(on.all(|counter| take(&mut session, C, EPOCH, counter)), "{forged:?}");
+    for _ in 0..16 {
+        let ceiling = take(&mut session, EPOCH, counter, now_ms).unwrap();
+        assert!(ceiling - counter <= MAX_CEILING_BLOCK);
+        counter = ceiling;
     }
+    assert_eq!(take(&mut session, EPOCH, counter, now_ms), Some(counter + MAX_CEILING_BLOCK));
 }
 
-/// Without a refused frame an overtaken announcement is no doubt. A refused signed one is no sign.
 #[test]
-fn only_a_refused_unsigned_frame_raises_a_doubt_within_the_window() {
-    for (class, error, is_asked) in
-        [(C, Error::Replayed, true), (C, Error::Stale, true), (S, Error::Replayed, false)]
-    {
-        let mut session = session();
-        assert!(take(&mut session, C, EPOCH, 500));
-        assert!(!session.announce(EPOCH, 6, FreshAnswer::Missing));
-        session.refused(class, &error);
-        assert_eq!(session.announce(EPOCH, 8, FreshAnswer::Missing), is_asked, "{class:?}");
-        assert!(!session.announce(EPOCH, 500, FreshAnswer::Missing) || is_asked);
-    }
+fn a_sender_that_became_slower_lowers_its_ceiling() {
+    let mut session = fast();
+    let high = session.ceiling;
+    assert!(high > 1000, "{high}");
+    assert_eq!(session.raise(EPOCH, 700, 9999), None, "not yet");
+    assert_eq!(take(&mut session, EPOCH, 700, 10_000), Some(701));
+    assert_eq!(session.ceiling, 701);
+    assert_eq!(take(&mut session, EPOCH, 650, 20_000), None, "it lies as low as it can");
+    assert_eq!(session.ceiling, 701, "never below what was accepted");
 }
 
-/// A link that holds an announcement back and repeats frames gains a question, and no frame.
+/// A lower ceiling that was stored and never accepted must not leave a higher one in memory: what
+/// lies between the two would be accepted, and accepted again after a restart.
 #[test]
-fn a_repeat_and_an_announcement_that_was_held_back_open_nothing() {
-    let mut session = session();
-    assert!((7..900).all(|counter| take(&mut session, C, EPOCH, counter)));
-    session.refused(C, &Error::Replayed);
-    assert!(session.announce(EPOCH, 6, FreshAnswer::Missing));
-    session.ask(1);
-    assert!((901..950).all(|counter| take(&mut session, C, EPOCH, counter)));
-    session.announce(EPOCH, 900, FreshAnswer::To(1));
-    let mut true_ones = (7..900).chain(901..950);
-    assert!(true_ones.all(|counter| !take(&mut session, C, EPOCH, counter)));
+fn a_lower_ceiling_counts_before_its_message_is_accepted() {
+    let mut session = fast();
+    let high = session.ceiling;
+    let raise = session.raise(EPOCH, 600, 20_000).unwrap();
+    assert_eq!(raise.ceiling, 601);
+    session.lower(EPOCH, raise.ceiling);
+    assert!(session.raise(EPOCH, high - 1, 20_001).is_some(), "what is stored does not cover it");
+    session.lower(Epoch(4), 0);
+    assert_eq!(session.ceiling, 601, "that of another epoch");
 }
 
-/// The sender comes to the counters that stayed closed, and its frames are taken.
 #[test]
-fn closed_counters_open_before_the_sender_comes_to_them() {
-    let mut session = session();
-    assert!((2000..3000).all(|counter| take(&mut session, C, EPOCH, counter)));
-    assert!(session.announce(EPOCH, 6, FreshAnswer::Missing));
-    session.ask(1);
-    assert!(!session.announce(EPOCH, 8, FreshAnswer::To(1)));
-    assert!(!take(&mut session, C, EPOCH, 2500), "a recording of the forged frame");
-    assert!((9..1500).all(|counter| take(&mut session, C, EPOCH, counter)));
-    session.announce(EPOCH, 1500, FreshAnswer::Missing);
-    assert!((1501..3500).all(|counter| take(&mut session, C, EPOCH, counter)));
+fn a_later_epoch_begins_anew() {
+    let mut session = fast();
+    let raise = session.raise(Epoch(4), 5, 9000).unwrap();
+    assert!(raise.ceiling > 5 && raise.ceiling <= 5 + MAX_CEILING_BLOCK);
+    session.accept(Epoch(4), 5, Some(raise));
+    assert_eq!((session.window.epoch(), session.ceiling), (Epoch(4), raise.ceiling));
+    assert_eq!(session.window.check(4), Ok(()));
+}
+
+/// A ceiling that is stored ahead is at rest while messages come. If a lower ceiling is stored
+/// meanwhile, the ceiling that was asked for must not count. It does not matter which of the two
+/// was written last.
+#[test]
+fn a_ceiling_that_is_stored_ahead_is_void_once_another_one_is() {
+    let mut session = fast();
+    let (before, mut counter) = (session.ceiling, 600);
+    let asked = loop {
+        take(&mut session, EPOCH, counter, 9001);
+        counter += 1;
+        if let Some(ceiling) = session.ask_ahead(9001) {
+            break ceiling;
+        }
+    };
+    assert!(asked > before && session.ceiling == before, "{asked}");
+    assert_eq!(session.ask_ahead(9001), None, "it is asked for once");
+    let (mut stored, mut other_epoch) = (session, session);
+    stored.take_ahead(EPOCH, asked);
+    assert_eq!(stored.ceiling, asked);
+    other_epoch.take_ahead(Epoch(4), asked);
+    assert_eq!(other_epoch.ceiling, before);
+    session.lower(EPOCH, counter + 1);
+    session.take_ahead(EPOCH, asked);
+    assert_eq!(session.ceiling, counter + 1);
 }

@@ -79,7 +79,7 @@ fn a_closed_window_takes_nothing_below_its_end() {
 fn what_is_kept_of_a_sender_is_small() {
     const {
         assert!(
-            size_of::<ReplayWindow>() <= 160 && size_of::<crate::session::SenderSession>() <= 400
+            size_of::<ReplayWindow>() <= 160 && size_of::<crate::session::SenderSession>() <= 208
         )
     };
 }

@@ -19,7 +19,7 @@ fn warm(suite: Suite, class: Class, size: usize) -> usize {
     let epochs = epochs(group);
     let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
     introduce(&mut sender, &mut reader);
-    let (binding, context) = (Binding::stream(TOPIC), sender.context());
+    let (binding, context, mut now_ms) = (Binding::stream(TOPIC), sender.context(), 0);
     let attached = Attached { context, binding: &binding, meta: META };
     let clear = if class == Class::Authenticated { size } else { 0 };
     let head = class.head_bytes();
@@ -31,7 +31,9 @@ fn warm(suite: Suite, class: Class, size: usize) -> usize {
             let body_at = head..head + size;
             let place = sender.seal_in_place(class, form, &binding, META, &mut buf, body_at);
             let sealed = &mut buf[place.unwrap()];
-            let pending = reader.open_live(form, &attached, sealed, clear).unwrap();
+            let mut pending = reader.open_live(form, &attached, sealed, clear).unwrap();
+            now_ms += 1000;
+            assert!(pending.to_store(now_ms).is_some(), "a ceiling is stored, too");
             let opened = pending.accept();
             assert!(sealed[opened.body()].iter().all(|byte| *byte == 5));
             out.clear();

@@ -79,7 +79,7 @@ fn announcements_belong_to_the_link() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
     let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
-    let body = Announcement::new(7, 0).to_bytes();
+    let body = Announcement { start: 7, orders: 0 }.to_bytes();
     let (class, form) = (Class::Signed, Form::Full);
     let elsewhere = seal(&mut sender, class, form, META, &body);
     let turned = Sealed { binding: Binding::link(), ..elsewhere };

@@ -19,7 +19,7 @@ fn honest_sessions_go_on_while_unknown_ones_wait() {
         let epochs = epochs(group);
         let (mut known, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
         introduce(&mut known, &mut reader);
-        for number in 0..limits::MAX_TRIALS {
+        for number in 1..limits::MAX_TRIALS {
             let refused = forged(group, &epochs, number).announce(&mut reader);
             assert_eq!(refused.unwrap_err(), Error::NotAuthentic, "trial {number}");
         }
@@ -67,7 +67,7 @@ fn what_is_no_announcement_costs_none() {
     (1..=2).for_each(|epoch| reader.insert(Epoch(epoch), advance(&mut epochs)).unwrap());
     let mut sender = sealer(group, slot(1), &epochs);
     let own = announcement(&mut sealer(group, slot(0), &epochs), 1);
-    let body = Announcement::new(1, 0).to_bytes();
+    let body = Announcement { start: 1, orders: 0 }.to_bytes();
     let mut of_class =
         |class| seal_for(&mut sender, &Binding::link(), class, Form::Full, META, &body);
     let (clear, secret) = (of_class(Class::Authenticated), of_class(Class::Group));
@@ -89,8 +89,8 @@ fn another_body_announces_nobody() {
     let group = group(Suite::Aes256Gcm);
     let epochs = epochs(group);
     let (mut sender, mut reader) = (sealer(group, slot(1), &epochs), opener(group, &epochs));
-    let good = Announcement::new(1, 0).to_bytes();
-    for body in [&good[1..], &[1; 17], &[], &[&good[..], &[0]].concat()] {
+    let good = Announcement { start: 1, orders: 0 }.to_bytes();
+    for body in [&good[1..], &[2; 17], &[], &[&good[..], &[0]].concat()] {
         let (class, form, binding) = (Class::Signed, Form::Full, Binding::link());
         let message = seal_for(&mut sender, &binding, class, form, META, body);
         assert_eq!(message.announce(&mut reader).unwrap_err(), Error::Malformed);

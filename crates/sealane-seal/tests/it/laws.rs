@@ -109,14 +109,18 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_announcement_of_one_encoding_or_none(
-        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
-        questions in 0..20_usize,
+    fn any_bytes_are_a_state_or_an_announcement_of_one_encoding_or_none(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..40),
+        len in prop_oneof![Just(SessionState::BYTES), Just(Announcement::BYTES)],
         is_plausible: bool,
     ) {
         if is_plausible {
-            bytes.resize(Announcement::MIN_BYTES + 8 * questions, 0);
-            bytes[0] = 2;
+            bytes.resize(len, 0);
+            bytes[..2].copy_from_slice(&[1, 0]);
+            bytes[len.min(27)..].iter_mut().take(3).for_each(|high| *high = 0);
+        }
+        if let Ok(state) = SessionState::from_bytes(&bytes) {
+            prop_assert_eq!(&state.to_bytes()[..], &bytes[..]);
         }
         if let Ok(announcement) = Announcement::from_bytes(&bytes) {
             prop_assert_eq!(&announcement.to_bytes()[..], &bytes[..]);

@@ -15,6 +15,7 @@ mod policy_refuses_bad_files;
 mod refuses_changes;
 mod refuses_replays;
 mod speaks_sframe;
+mod stores_ceilings_ahead;
 mod vectors;
 
 /// Laws of every policy file, which its fuzz target asserts too.

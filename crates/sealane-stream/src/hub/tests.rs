@@ -182,63 +182,6 @@ async fn acknowledgements_outlive_a_kill_on_a_full_disk() {
     assert_eq!((info.consumers[0].next, info.consumers[0].in_flight), (5, 1));
 }
 
-/// Asserts that the hub says it is full until its store has failed `more` times again.
-async fn stays_full(hub: &StreamHub, more: u64) {
-    let failed = hub.store_trouble.failed() + more;
-    while hub.store_trouble.failed() < failed {
-        assert_eq!(
-            hub.trouble(),
-            Some(Error::StorageFull),
-            "it said for a moment that all is well"
-        );
-        tokio::task::yield_now().await;
-    }
-}
-
-#[tokio::test]
-async fn a_full_store_is_full_until_a_write_of_some_size_has_succeeded() {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = open(&folder);
-    hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-    hub.store_trouble.set_room(20_000);
-    let refused = hub.enqueue(messages(&hub, "m", 2000)).await;
-    assert_eq!(refused.map(|_| ()), Err(Error::StorageFull));
-    // A little finds room by chance, and the next large request does not.
-    hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-    assert_eq!(hub.trouble(), Some(Error::StorageFull));
-    // There is room by what the file system says, a transaction begins, and no write succeeds.
-    hub.store_trouble.end();
-    hub.store_trouble.fail_at(2, store::StoreFault::Full, true);
-    stays_full(&hub, 3).await;
-    hub.store_trouble.end();
-    // Nobody has to try in vain.
-    while hub.trouble().is_some() {
-        sleep_ms(5).await;
-    }
-    hub.enqueue(messages(&hub, "m", 2000)).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_full_store_is_full_until_what_was_answered_for_is_stored() {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = open(&folder);
-    let memory = StreamChange { level: Some(Level::Memory), ..StreamChange::default() };
-    hub.configure(&"m".parse().unwrap(), memory).await.unwrap();
-    hub.store_trouble.refuse_blocks(true);
-    hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-    while hub.trouble().is_none() {
-        sleep_ms(1).await;
-    }
-    stays_full(&hub, 20).await;
-    let refused = hub.enqueue(messages(&hub, "m", 1)).await;
-    assert_eq!(refused.map(|_| ()), Err(Error::StorageFull), "no more is answered for");
-    hub.store_trouble.end();
-    while hub.trouble().is_some() {
-        sleep_ms(5).await;
-    }
-    hub.enqueue(messages(&hub, "m", 1)).await.unwrap();
-}
-
 /// A client that may make streams of all other names takes no group its control stream, and no
 /// message its dead letter.
 #[tokio::test]

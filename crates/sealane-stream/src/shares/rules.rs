@@ -7,7 +7,7 @@ use sealane_message::{System, Topic};
 use crate::limits::{
     MAX_DELAYED, MAX_GROUP_STREAMS, MAX_HUB_CONSUMERS, MAX_HUB_IN_FLIGHT, MAX_IDEMPOTENCY_KEYS,
     MAX_MESSAGE_KEYS, MAX_RULES, MAX_SESSIONS, MAX_STREAMS, MIN_OWNER_CONSUMERS, MIN_OWNER_DELAYED,
-    MIN_OWNER_GROUP_STREAMS, MIN_OWNER_IN_FLIGHT, MIN_OWNER_RULES, MIN_OWNER_STREAMS, SHARE_PARTS,
+    MIN_OWNER_GROUP_STREAMS, MIN_OWNER_IN_FLIGHT, MIN_OWNER_STREAMS, SHARE_PARTS,
 };
 
 /// The kinds of things that an owner has a share of.
@@ -29,13 +29,11 @@ pub enum ShareKind {
     Consumers,
     /// Messages that consumers were given and have not finished.
     InFlight,
-    /// Rules of retention.
-    Rules,
 }
 
 impl ShareKind {
     /// All of them.
-    pub const ALL: [ShareKind; 9] = [
+    pub const ALL: [ShareKind; 8] = [
         ShareKind::Streams,
         ShareKind::GroupStreams,
         ShareKind::Delayed,
@@ -44,7 +42,6 @@ impl ShareKind {
         ShareKind::Sessions,
         ShareKind::Consumers,
         ShareKind::InFlight,
-        ShareKind::Rules,
     ];
 
     /// The share that a stream counts for. Dead letters and the audit are the hub's
@@ -68,7 +65,6 @@ impl ShareKind {
             ShareKind::Sessions => "sessions",
             ShareKind::Consumers => "consumers",
             ShareKind::InFlight => "in_flight",
-            ShareKind::Rules => "rules",
         }
     }
 
@@ -83,7 +79,6 @@ impl ShareKind {
             ShareKind::Sessions => "publishing sessions",
             ShareKind::Consumers => "consumers",
             ShareKind::InFlight => "messages in flight",
-            ShareKind::Rules => "rules of retention",
         }
     }
 
@@ -98,7 +93,6 @@ impl ShareKind {
             ShareKind::Sessions => MAX_SESSIONS,
             ShareKind::Consumers => MAX_HUB_CONSUMERS,
             ShareKind::InFlight => MAX_HUB_IN_FLIGHT,
-            ShareKind::Rules => MAX_RULES,
         };
         limit as u64
     }
@@ -114,7 +108,6 @@ impl ShareKind {
             ShareKind::Delayed => MIN_OWNER_DELAYED,
             ShareKind::Consumers => MIN_OWNER_CONSUMERS,
             ShareKind::InFlight => MIN_OWNER_IN_FLIGHT,
-            ShareKind::Rules => MIN_OWNER_RULES,
             ShareKind::Keys | ShareKind::MessageKeys | ShareKind::Sessions => 0,
         }
     }
@@ -167,6 +160,11 @@ impl ShareRules {
     pub fn limit(&self, owner: &str, kind: ShareKind) -> u64 {
         let own = self.own.get(owner).and_then(|own| own.of(kind));
         own.unwrap_or_else(|| Self::default_limit(self.tokens, kind))
+    }
+
+    /// The rules of retention that one maker may make: an only one has all.
+    pub(crate) fn rules_of_a_maker(&self) -> usize {
+        if self.tokens > 1 { MAX_RULES / SHARE_PARTS as usize } else { MAX_RULES }
     }
 
     /// The share of an owner for which none was chosen, where there are so many tokens: an only

@@ -28,8 +28,6 @@ pub(crate) struct AppliedCounts {
     pub(crate) has_aged_sessions: bool,
     /// Whether all rows were set right that a restamp is about.
     pub(crate) has_restamped: bool,
-    /// Rows whose times were set right.
-    pub(crate) restamped: u64,
     /// Changes of what owners hold: delayed messages, keys and sessions.
     pub(crate) shares: ShareChanges,
     /// The removed stream of which something went.
@@ -88,6 +86,10 @@ impl StoreWrites {
             StoreChange::DropProgress { below } => self.drop_progress(*below),
             StoreChange::SetClockMark(mark) => self.set_clock(*mark),
             StoreChange::SetClockSteps { steps } => self.set_clock_steps(steps),
+            StoreChange::KeepRule(rule) => self.rule(rule),
+            StoreChange::RemoveRule { pattern } => {
+                self.run("DELETE FROM rule WHERE pattern = ?1", [pattern])
+            }
             change => self.apply_counted(change, counts),
         }
     }
@@ -135,16 +137,8 @@ impl StoreWrites {
             StoreChange::TrimSessions { owner, rows } => {
                 counts.sessions_expired += self.trim_sessions(owner, *rows, &mut counts.shares)?;
             }
-            StoreChange::KeepRule(rule) => {
-                self.remove_rule(&rule.pattern, counts)?;
-                self.rule(rule)?;
-                counts.shares.add(&rule.maker, ShareKind::Rules, 1);
-            }
-            StoreChange::RemoveRule { pattern } => self.remove_rule(pattern, counts)?,
             StoreChange::RestampRows(restamp) => {
-                let rows = self.restamp(*restamp)?;
-                counts.restamped += rows;
-                counts.has_restamped = rows < restamp.rows_max;
+                counts.has_restamped = self.restamp(*restamp)? < restamp.rows_max;
             }
             other => debug_assert!(false, "a change without effect: {other:?}"),
         }
@@ -207,7 +201,7 @@ impl StoreWrites {
     fn rule(&self, rule: &RuleRow) -> Result<(), StoreFault> {
         let RuleRow { pattern, retention, created_ms, maker } = rule;
         self.run(
-            "INSERT INTO rule VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT OR REPLACE INTO rule VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 pattern,
                 retention.max_age_ms as i64,
@@ -217,12 +211,6 @@ impl StoreWrites {
                 maker,
             ],
         )
-    }
-
-    fn remove_rule(&self, pattern: &str, counts: &mut AppliedCounts) -> Result<(), StoreFault> {
-        let gone = |maker: &str| counts.shares.remove(maker, ShareKind::Rules, 1);
-        let removal = "DELETE FROM rule WHERE pattern = ?1 RETURNING maker";
-        self.remove_owned(removal, [pattern], gone).map(drop)
     }
 
     pub(super) fn set_extent(&self, extent: StreamExtent) -> Result<(), StoreFault> {

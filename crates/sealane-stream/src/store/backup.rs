@@ -10,7 +10,6 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use super::fault::{DAMAGED, NO_STORE, StoreFault};
 use super::schema::{VERSION, open_for_reading};
 use crate::Error;
-use crate::limits::MAX_LOG_BYTES;
 
 /// The file of a store.
 pub(super) const STORE: &str = "streams.db";
@@ -109,29 +108,6 @@ pub fn check(folder: &Path) -> Result<StoreBackup, Error> {
         return Err(no_store(folder));
     }
     check_file(&store, &store)
-}
-
-/// Refuses where a copy of the store in its own folder might fill the disk. The hub that goes on
-/// meanwhile keeps room for a full log.
-///
-/// # Errors
-/// [`Error::StorageFull`], [`Error::StorageFailed`].
-pub fn check_room(folder: &Path) -> Result<(), Error> {
-    let store = folder.join(STORE);
-    let failed = |cause: io::Error| file_failed(&store, &cause);
-    let bytes = fs::metadata(&store).map_err(failed)?.len();
-    let disk = rustix::fs::statvfs(folder).map_err(|cause| failed(cause.into()))?;
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    if free < bytes.saturating_add(MAX_LOG_BYTES) { Err(Error::StorageFull) } else { Ok(()) }
-}
-
-/// Makes a store in `folder`, which must have none, of a copy that came as the file `from` in the
-/// same folder, and that this takes away.
-///
-/// # Errors
-/// As [`restore`].
-pub fn receive(from: &Path, folder: &Path) -> Result<StoreBackup, Error> {
-    into_new(folder, from, |part| fs::rename(from, part).map_err(|cause| file_failed(from, &cause)))
 }
 
 /// When the newest message of a store was stored, in Unix milliseconds by the clock of its hub, or

@@ -36,7 +36,7 @@ pub fn owned(folder: &Path) -> Result<Vec<OwnedRows>, Error> {
 fn count(folder: &Path) -> Result<ShareChanges, StoreFault> {
     let connection = open_for_reading(folder)?;
     let mut shares = ShareChanges::default();
-    let tables = ["delayed", "session", "idempotency", "consumer", "rule"];
+    let tables = ["delayed", "session", "idempotency", "consumer"];
     count_rows(&connection, &tables, &mut shares)?;
     let mut query = connection.prepare("SELECT owner, topic FROM stream")?;
     let mut rows = query.query([])?;
@@ -55,8 +55,7 @@ fn count_rows(
     shares: &mut ShareChanges,
 ) -> Result<(), StoreFault> {
     for table in tables {
-        let owner = if *table == "rule" { "maker" } else { "owner" };
-        let query = format!("SELECT {owner}, count(*) FROM {table} GROUP BY {owner}");
+        let query = format!("SELECT owner, count(*) FROM {table} GROUP BY owner");
         let mut query = connection.prepare(&query)?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
@@ -65,7 +64,6 @@ fn count_rows(
                 "delayed" => shares.add(&owner, ShareKind::Delayed, count),
                 "session" => shares.add(&owner, ShareKind::Sessions, count),
                 "consumer" => shares.add(&owner, ShareKind::Consumers, count),
-                "rule" => shares.add(&owner, ShareKind::Rules, count),
                 _ => shares.add_keys(&owner, count),
             }
         }
@@ -74,9 +72,9 @@ fn count_rows(
 }
 
 impl StoreWrites {
-    /// Adds what each owner has of delayed messages, keys, sessions and rules.
+    /// Adds what each owner has of delayed messages, keys and sessions.
     pub(crate) fn count_owned(&self, shares: &mut ShareChanges) -> Result<(), StoreFault> {
-        count_rows(&self.connection, &["delayed", "session", "idempotency", "rule"], shares)
+        count_rows(&self.connection, &["delayed", "session", "idempotency"], shares)
     }
 
     /// Forgets so many of the oldest keys of an owner, less those that it lost by this very commit;

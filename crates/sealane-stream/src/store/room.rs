@@ -1,6 +1,6 @@
 //! Room on the disk that is kept aside, so that what frees room always has some.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, FileControl};
 use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
 
-use super::{FolderLock, PAGE_BYTES, StoreFault, StoreWrites};
+use super::{FolderLock, PAGE_BYTES, StoreFault};
 use crate::checkpoint::CheckpointLog;
 use crate::limits::{MAX_LOG_BYTES, MAX_STORE_CHUNK_BYTES, MIN_KEPT_ASIDE_BYTES};
 
@@ -19,12 +18,6 @@ const KEPT_SHARE: u64 = 32;
 
 /// Pages that a commit may add beside what it was estimated to.
 const SPARE_PAGES: u64 = 16;
-
-/// The file that shows whether the file system gives blocks before they are written.
-const TRIAL: &str = "streams.db-room";
-
-/// The size of that file.
-const TRIAL_BYTES: u64 = 256 << 10;
 
 /// The unit of `st_blocks`, on every file system.
 const BLOCK_BYTES: u64 = 512;
@@ -42,7 +35,7 @@ const BLOCK_BYTES: u64 = 512;
 pub(crate) struct DiskRoom {
     /// The folder is another hub's to take when the last write is done. Has the database's file.
     lock: Arc<FolderLock>,
-    folder: PathBuf,
+    log: PathBuf,
     /// The bytes kept aside for the log, and again for the database.
     kept_bytes: u64,
     /// The database's file reaches up to here, and owns all blocks before, as was measured last.
@@ -51,21 +44,10 @@ pub(crate) struct DiskRoom {
     free_pages: u64,
     /// With fewer pages more are asked for, if that holds nobody up.
     low_pages: u64,
-    /// Whether the file system sets blocks aside; nothing, as long as that is not found out.
-    gives_blocks: Option<bool>,
-    #[cfg(test)]
-    trouble: RoomTrouble,
-}
-
-/// The answers of a file system, as a test plans them.
-#[cfg(test)]
-#[derive(Default)]
-struct RoomTrouble {
-    /// The errors of the next calls for blocks.
-    errors: std::collections::VecDeque<Errno>,
-    /// As where blocks are being moved: the count of a file's blocks is too low.
-    is_miscounted: bool,
+    /// Whether the file system can set blocks aside.
+    is_kept: bool,
     /// As on a file system whose files own nothing that was not written.
+    #[cfg(test)]
     is_hollow: bool,
 }
 
@@ -85,18 +67,18 @@ impl DiskRoom {
         let kept_bytes = share.clamp(MIN_KEPT_ASIDE_BYTES, MAX_LOG_BYTES);
         let mut room = Self {
             lock,
-            folder: folder.to_owned(),
+            log: folder.join("streams.db-wal"),
             kept_bytes,
             owned_bytes: 0,
             free_pages: 0,
             low_pages: 0,
-            gives_blocks: None,
+            is_kept: true,
             #[cfg(test)]
-            trouble: RoomTrouble::default(),
+            is_hollow: false,
         };
         match room.fill_log() {
             // A full disk is no reason not to open a store: what is stored can be read and removed.
-            Err(error) if !is_full(&error) => return Err(failed(error)),
+            Err(error) if error.kind() != io::ErrorKind::StorageFull => return Err(failed(error)),
             _ => {}
         }
         room.free_pages = room.look(connection, log, 0)?;
@@ -112,7 +94,7 @@ impl DiskRoom {
     /// the end of the log. A sync of bytes that are there already need not write where they are.
     /// Nobody else may write to the log meanwhile.
     fn fill_log(&self) -> io::Result<()> {
-        let mut log = OpenOptions::new().append(true).open(self.folder.join("streams.db-wal"))?;
+        let mut log = OpenOptions::new().append(true).open(&self.log)?;
         let size = log.metadata()?.len();
         // Zeros are written, since a hole would take room only when the disk may be full. SQLite
         // reads zeros as no log.
@@ -144,44 +126,13 @@ impl DiskRoom {
         }
         match self.free_pages.checked_sub(pages) {
             // This file system sets nothing aside. A full disk then shows at the commit.
-            _ if !self.is_kept() => Ok(()),
+            _ if !self.is_kept => Ok(()),
             Some(left) => {
                 self.free_pages = left;
                 Ok(())
             }
             None => Err(StoreFault::Full),
         }
-    }
-
-    /// Finds out whether `bytes` more can be written, and not only whether nothing speaks against
-    /// it.
-    ///
-    /// # Errors
-    /// [`StoreFault::Full`], [`StoreFault::Failed`].
-    pub(crate) fn find(
-        &mut self,
-        connection: &Connection,
-        log: &CheckpointLog,
-        bytes: u64,
-    ) -> Result<(), StoreFault> {
-        self.take(connection, log, bytes)?;
-        if self.is_kept() {
-            return Ok(());
-        }
-        // Where no block is set aside, only bytes that were written and synced show that they fit.
-        let written = self.with_trial(|file| {
-            io::copy(&mut io::repeat(0).take(bytes), &mut &*file)?;
-            file.sync_data()
-        });
-        written.map_err(|cause| match is_full(&cause) {
-            true => StoreFault::Full,
-            false => StoreFault::Failed(format!("{}: {cause}", self.folder.join(TRIAL).display())),
-        })
-    }
-
-    /// Whether blocks are set aside, as far as that is known.
-    fn is_kept(&self) -> bool {
-        self.gives_blocks != Some(false)
     }
 
     /// Pages that may be added: those that the database has free, and those of blocks that it owns
@@ -200,20 +151,25 @@ impl DiskRoom {
         let ahead = used + wanted.saturating_sub(free) * page;
         // Somebody else may have cut the file since, or copied it with holes.
         self.owned_bytes = self.measure();
-        let size = self.lock.store.metadata().map_or(0, |found| found.len());
-        // A larger piece is asked for first, so that not every commit asks the file system. It
-        // covers the whole file, which SQLite may have made longer than the blocks that it has.
-        for end in [(ahead + self.kept_bytes).max(size), ahead] {
-            if self.owned_bytes >= ahead || !self.is_kept() {
+        // A larger piece is asked for first, so that not every commit asks the file system.
+        for end in [ahead + self.kept_bytes, ahead] {
+            if self.owned_bytes >= ahead || !self.is_kept {
                 break;
             }
-            let end = chunks(end).1;
+            let (end, before) = (chunks(end).1, self.taken_bytes());
             match self.reach(end) {
-                Ok(()) => self.own(end),
-                Err(error) => self.note(error, log),
+                Ok(()) => {
+                    self.owned_bytes = self.measure();
+                    // Such as ZFS, which takes blocks when they are written, and others by then. A
+                    // file that is longer than asked, with a hole at its end, is no such sign.
+                    if end > before && self.taken_bytes() <= before {
+                        self.give_up(&"it took no blocks of the disk");
+                    }
+                }
+                Err(error) => self.note(&error),
             }
         }
-        if self.is_kept() {
+        if self.is_kept {
             let size = self.lock.store.metadata().map_or(0, |found| found.len());
             set_chunk(connection, size)?;
             log.set_store_bytes(size);
@@ -227,129 +183,45 @@ impl DiskRoom {
         Ok(free + left)
     }
 
-    /// The file's size, if it owns blocks for all of it; else nothing is certain. While the system
-    /// writes the file back, the count may be too low for a moment.
+    /// The file's size, if it owns blocks for all of it; else nothing is certain.
     fn measure(&self) -> u64 {
         #[cfg(test)]
-        if self.trouble.is_hollow || self.trouble.is_miscounted {
+        if self.is_hollow {
             return 0;
         }
         let Ok(found) = self.lock.store.metadata() else { return 0 };
-        if owns_all(&found) { found.len() } else { 0 }
+        let is_whole = found.blocks().saturating_mul(BLOCK_BYTES) >= found.len();
+        if is_whole { found.len() } else { 0 }
+    }
+
+    /// The bytes of the blocks that the file has, wherever in it they are.
+    fn taken_bytes(&self) -> u64 {
+        #[cfg(test)]
+        if self.is_hollow {
+            return 0;
+        }
+        self.lock.store.metadata().map_or(0, |found| found.blocks().saturating_mul(BLOCK_BYTES))
     }
 
     /// Has the file reach up to `end` and own all blocks before.
-    fn reach(&mut self, end: u64) -> Result<(), Errno> {
+    fn reach(&self, end: u64) -> io::Result<()> {
         // The file is looked at from where it is known to own everything: a walk over a large file
         // takes a while on some file systems.
         let from = self.owned_bytes;
-        let bytes = end.saturating_sub(from);
-        loop {
-            #[cfg(test)]
-            let planned = self.trouble.errors.pop_front().map_or(Ok(()), Err);
-            #[cfg(not(test))]
-            let planned = Ok(());
-            let called = planned
-                .and_then(|()| fallocate(&self.lock.store, FallocateFlags::empty(), from, bytes));
-            // A signal ends the call halfway, and says nothing of the file system.
-            if called != Err(Errno::INTR) {
-                return called;
-            }
+        Ok(fallocate(&self.lock.store, FallocateFlags::empty(), from, end.saturating_sub(from))?)
+    }
+
+    fn note(&mut self, error: &io::Error) {
+        if error.kind() != io::ErrorKind::StorageFull && self.is_kept {
+            self.give_up(error);
         }
     }
 
-    /// The file system says that the file owns all blocks up to `end`.
-    fn own(&mut self, end: u64) {
-        if self.gives_blocks.is_none() {
-            self.gives_blocks = self.try_blocks();
-        }
-        // Its word counts, and not the count of the file's blocks. Pages that the system writes
-        // back at this moment, and the tree of the file's extents, move that count both ways.
-        match self.gives_blocks {
-            Some(false) => tracing::info!("this file system sets no room aside"),
-            Some(true) | None => self.owned_bytes = end,
-        }
+    /// Sets nothing aside from now on. A full disk is then only noticed when a commit fails.
+    fn give_up(&mut self, error: &dyn std::fmt::Display) {
+        tracing::info!(%error, "this file system sets no room aside");
+        self.is_kept = false;
     }
-
-    /// Whether a file has blocks that it asked for and that nobody wrote. ZFS takes them when they
-    /// are written, and others may have by then. A file of its own tells, since nobody else writes
-    /// to it or cuts it meanwhile. Nothing, where there is no room to find out.
-    fn try_blocks(&self) -> Option<bool> {
-        #[cfg(test)]
-        if self.trouble.is_hollow {
-            return Some(false);
-        }
-        let found = self.with_trial(|file| {
-            fallocate(file, FallocateFlags::empty(), 0, TRIAL_BYTES)?;
-            file.metadata()
-        });
-        found.ok().map(|found| owns_all(&found))
-    }
-
-    /// Has `work` use an empty file on the disk of the store, which is gone afterwards.
-    fn with_trial<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
-        let path = self.folder.join(TRIAL);
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
-        let worked = work(&file);
-        drop(file);
-        fs::remove_file(path).and(worked)
-    }
-
-    /// The file system gave no more, or not all of it.
-    fn note(&mut self, error: Errno, log: &CheckpointLog) {
-        match error {
-            // It may have given a part, up to where there was room.
-            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
-                self.owned_bytes = self.owned_bytes.max(self.measure());
-            }
-            // It does not know the call, or a sandbox forbids it: a full disk is then only noticed
-            // when a commit fails.
-            Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM => {
-                tracing::info!(%error, "this file system sets no room aside");
-                self.gives_blocks = Some(false);
-            }
-            // That says nothing of the next call.
-            _ if log.may_say() => tracing::warn!(%error, "no room could be set aside"),
-            _ => {}
-        }
-    }
-}
-
-impl StoreWrites {
-    /// Takes room for so many bytes more, which a commit is going to add.
-    pub(crate) fn take_room(&mut self, log: &CheckpointLog, bytes: u64) -> Result<(), StoreFault> {
-        #[cfg(test)]
-        self.trouble.room(bytes)?;
-        self.room.take(&self.connection, log, bytes)
-    }
-
-    /// Finds out whether so many bytes more are taken.
-    pub(crate) fn find_room(&mut self, log: &CheckpointLog, bytes: u64) -> Result<(), StoreFault> {
-        #[cfg(test)]
-        self.trouble.room(bytes)?;
-        self.room.find(&self.connection, log, bytes)
-    }
-
-    /// Shows that so many bytes more are taken: there is room for them, and a commit stands.
-    pub(crate) fn prove_room(&mut self, log: &CheckpointLog, bytes: u64) -> Result<(), StoreFault> {
-        self.find_room(log, bytes)?;
-        self.set_sync(true)?;
-        self.begin()?;
-        // A row that is written as it was takes a page of the log, where a full disk shows first.
-        self.run("UPDATE meta SET value = value WHERE name = 'running'", [])?;
-        self.commit()
-    }
-}
-
-/// Whether there is no room, be it for this hub alone.
-fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
-}
-
-/// Whether a file has blocks for all its bytes.
-fn owns_all(found: &fs::Metadata) -> bool {
-    found.blocks().saturating_mul(BLOCK_BYTES) >= found.len()
 }
 
 /// Has a connection leave the blocks of the database and of its log where they are: the log stays
@@ -377,113 +249,21 @@ fn chunks(bytes: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::schema::{OpenedStore, open};
-
-    /// A store, and its room as it is before the first look of a commit.
-    struct RoomScene {
-        _folder: tempfile::TempDir,
-        opened: OpenedStore,
-        log: CheckpointLog,
-        room: DiskRoom,
-    }
-
-    impl RoomScene {
-        fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let (opened, log) = (open(folder.path(), 7_000).unwrap(), CheckpointLog::default());
-            let lock = opened.lock.clone();
-            let room = DiskRoom::open(folder.path(), lock, &opened.connection, &log).unwrap();
-            let mut scene = Self { _folder: folder, opened, log, room };
-            (scene.room.free_pages, scene.room.gives_blocks) = (0, None);
-            scene
-        }
-
-        fn take(&mut self, bytes: u64) -> Result<(), StoreFault> {
-            self.room.take(&self.opened.connection, &self.log, bytes)
-        }
-
-        /// A request that needs blocks which the file does not have.
-        fn take_more(&mut self) -> Result<(), StoreFault> {
-            let bytes = self.room.owned_bytes + (1 << 20);
-            self.take(bytes)
-        }
-    }
-
-    #[test]
-    fn a_signal_during_a_call_says_nothing_of_the_file_system() {
-        let mut scene = RoomScene::new();
-        scene.room.trouble.errors.extend([Errno::INTR; 3]);
-        assert_eq!(scene.take_more(), Ok(()));
-        assert_eq!(scene.room.gives_blocks, Some(true));
-        assert!(scene.room.trouble.errors.is_empty(), "the call was made again");
-    }
-
-    /// The system counts a file's blocks too low while it writes the file back.
-    #[test]
-    fn a_count_of_blocks_that_is_too_low_says_neither_full_nor_that_nothing_is_set_aside() {
-        let mut scene = RoomScene::new();
-        scene.room.trouble.is_miscounted = true;
-        for _ in 0..3 {
-            assert_eq!(scene.take_more(), Ok(()));
-            assert!(scene.room.is_kept());
-        }
-    }
-
-    #[test]
-    fn a_file_that_is_longer_than_its_blocks_does_not_look_full() {
-        let mut scene = RoomScene::new();
-        let size = scene.room.owned_bytes + (9 << 20);
-        scene.opened.lock.store.set_len(size).unwrap();
-        assert_eq!(scene.take(100_000), Ok(()));
-        assert!(scene.room.measure() >= size, "the hole at its end is filled");
-    }
-
-    #[test]
-    fn a_disk_that_is_full_for_this_hub_alone_is_full_and_not_one_that_sets_nothing_aside() {
-        for error in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::IO, Errno::NOMEM] {
-            let mut scene = RoomScene::new();
-            scene.room.trouble.errors.extend([error; 2]);
-            assert_eq!(scene.take_more(), Err(StoreFault::Full), "{error}");
-            assert!(scene.room.is_kept(), "{error}");
-            assert_eq!(scene.take_more(), Ok(()), "{error}: there is room again");
-        }
-    }
-
-    #[test]
-    fn where_the_call_is_not_known_messages_are_taken() {
-        for error in [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL, Errno::PERM] {
-            let mut scene = RoomScene::new();
-            scene.room.trouble.errors.extend([error; 1]);
-            assert_eq!(scene.take_more(), Ok(()), "{error}");
-            assert!(!scene.room.is_kept(), "{error}");
-        }
-    }
-
-    /// Where no block can be set aside, a full disk must not look healthy for that.
-    #[test]
-    fn where_nothing_is_set_aside_room_is_found_by_writing() {
-        let mut scene = RoomScene::new();
-        scene.room.gives_blocks = Some(false);
-        let find =
-            |scene: &mut RoomScene| scene.room.find(&scene.opened.connection, &scene.log, 1 << 20);
-        assert_eq!(find(&mut scene), Ok(()));
-        let trial = scene.room.folder.join(TRIAL);
-        assert!(!trial.exists(), "it is taken away");
-        // Each write to this device says that there is no room.
-        std::os::unix::fs::symlink("/dev/full", &trial).unwrap();
-        assert_eq!(find(&mut scene), Err(StoreFault::Full));
-        assert_eq!(scene.take(1 << 20), Ok(()), "a commit finds out by itself");
-    }
+    use crate::store::schema::open;
 
     /// ZFS takes the call and no blocks. An empty disk must not look full by that.
     #[test]
     fn where_nothing_is_set_aside_messages_are_taken_and_the_file_ends_with_its_pages() {
-        let mut scene = RoomScene::new();
-        scene.room.trouble.is_hollow = true;
-        assert_eq!(scene.take(1 << 20), Ok(()));
-        assert!(!scene.room.is_kept());
-        assert_eq!(scene.log.store_bytes(), 0);
-        let (opened, folder) = (&scene.opened, &scene._folder);
+        let folder = tempfile::tempdir().unwrap();
+        let opened = open(folder.path(), 7_000).unwrap();
+        let log = CheckpointLog::default();
+        let mut room =
+            DiskRoom::open(folder.path(), opened.lock.clone(), &opened.connection, &log).unwrap();
+        room.is_hollow = true;
+        room.free_pages = 0;
+        assert_eq!(room.take(&opened.connection, &log, 1 << 20), Ok(()));
+        assert!(!room.is_kept);
+        assert_eq!(log.store_bytes(), 0);
         let ask = |pragma| {
             opened.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).unwrap()
         };

@@ -319,9 +319,7 @@ impl StoreWrites {
 
     /// Keeps what a session has had stored; returns whether it had no row. The index of hours is
     /// touched once an hour: it is a second tree to write, and a session that publishes writes its
-    /// row in each commit. Its digests are then others, up to 16 KiB of them where its connection
-    /// has the largest credit. A row for the digests of each commit would cost a statement and an
-    /// entry of the tree more for every session, and most have few digests.
+    /// row in each commit.
     pub(super) fn keep_session(
         &self,
         stream: u32,

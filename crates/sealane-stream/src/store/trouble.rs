@@ -18,8 +18,8 @@ struct TroublePlan {
     /// How it fails, and each one after it too, where that is said.
     fault: Option<StoreFault>,
     lasts: bool,
-    /// The bytes for which there is room; nothing: there is room for all.
-    room_bytes: Option<u64>,
+    /// Whether there is no room for anything more.
+    is_full: bool,
     /// Whether no message can be stored, and everything else can.
     refuses_blocks: bool,
     /// The pages that SQLite may use, to be told to it.
@@ -40,12 +40,7 @@ impl PlannedTrouble {
 
     /// Says whether there is room for what is added.
     pub(crate) fn set_full(&self, is_full: bool) {
-        self.0.lock().room_bytes = is_full.then_some(0);
-    }
-
-    /// Says that there is room for so little.
-    pub(crate) fn set_room(&self, bytes: u64) {
-        self.0.lock().room_bytes = Some(bytes);
+        self.0.lock().is_full = is_full;
     }
 
     /// Says whether there is no room for messages, found out only when they are written.
@@ -126,8 +121,7 @@ impl PlannedTrouble {
         }
     }
 
-    pub(crate) fn room(&self, bytes: u64) -> Result<(), StoreFault> {
-        let room = self.0.lock().room_bytes;
-        if room.is_some_and(|room| room < bytes.max(1)) { Err(StoreFault::Full) } else { Ok(()) }
+    pub(crate) fn room(&self) -> Result<(), StoreFault> {
+        if self.0.lock().is_full { Err(StoreFault::Full) } else { Ok(()) }
     }
 }

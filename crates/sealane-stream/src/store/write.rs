@@ -22,7 +22,7 @@ pub(crate) struct StoreWrites {
     buffer: BytesMut,
     /// Pages of the write-ahead log, as the last commit left it.
     log_pages: Arc<AtomicU64>,
-    pub(super) room: DiskRoom,
+    room: DiskRoom,
     /// The rows of the opening, until they stand.
     opening: Option<OpeningRows>,
     #[cfg(test)]
@@ -244,6 +244,13 @@ impl StoreWrites {
         {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
+    }
+
+    /// Takes room for so many bytes more, which a commit is going to add.
+    pub(crate) fn take_room(&mut self, log: &CheckpointLog, bytes: u64) -> Result<(), StoreFault> {
+        #[cfg(test)]
+        self.trouble.room()?;
+        self.room.take(&self.connection, log, bytes)
     }
 
     /// Bytes of the write-ahead log, and how many they may become.

@@ -7,7 +7,6 @@ use super::command::{CommandAnswer, CommandRefusal, RuleCommand, WriterCommand};
 use super::plan::{CommitPlan, CommitPlanner};
 use crate::commit::{RuleRow, StoreChange};
 use crate::registry::StreamRegistry;
-use crate::shares::ShareKind;
 
 /// The action on a rule.
 #[derive(Debug, Clone)]
@@ -61,15 +60,8 @@ impl CommitPlan {
         let rules = planner.registry.rules();
         let result = match &deed {
             RuleDeed::Set(rule) => rules.check(&rule.pattern).and_then(|()| {
-                let before = rules.maker(&rule.pattern);
-                if before == Some(rule.maker.as_str()) {
-                    return Ok(());
-                }
-                // One of somebody else becomes this maker's, and the hub has no more of them.
-                let of_all = i64::from(before.is_none());
-                let share = planner.registry.shares.of(&rule.maker);
-                let checked = share.check(ShareKind::Rules, 1, of_all);
-                checked.map_err(|error| CommandRefusal::Share(Box::new(error)))
+                let share = planner.registry.shares.rules_of_a_maker();
+                rules.check_share(&rule.pattern, &rule.maker, share)
             }),
             RuleDeed::Remove(pattern) if rules.has(pattern) => Ok(()),
             RuleDeed::Remove(pattern) => Err(CommandRefusal::UnknownRule(pattern.to_string())),

@@ -30,7 +30,6 @@ fn open_by(folder: &Path, clock: HubClock) -> StreamHub {
         (ShareKind::Sessions, 3),
         (ShareKind::Consumers, 2),
         (ShareKind::InFlight, 4),
-        (ShareKind::Rules, 2),
     ];
     let small = small.into_iter().fold(OwnShares::default(), |own, (kind, n)| own.with(kind, n));
     hub.set_shares(ShareRules::new(2, HashMap::from([("a".to_owned(), small)])));
@@ -345,42 +344,6 @@ async fn messages_in_flight_are_of_the_consumers_owner_and_all_its_consumers_sha
     assert_eq!(count(&hub), 4);
     hub.remove_consumer(&"s".parse().unwrap(), "1").await.unwrap();
     assert_eq!(count(&hub), 0);
-}
-
-#[tokio::test]
-async fn rules_are_their_makers_and_those_of_four_leave_a_fifth_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let hub = open(folder.path());
-    let set = async |hub: &StreamHub, owner: &str, pattern: &str| {
-        let bounds = Retention { max_count: 1, ..Retention::default() };
-        hub.set_rule(pattern.parse().unwrap(), bounds, owner).await.map(drop)
-    };
-    set(&hub, "a", "a/1").await.unwrap();
-    set(&hub, "b", "a/2").await.unwrap();
-    set(&hub, "a", "a/3").await.unwrap();
-    assert_eq!(set(&hub, "a", "a/4").await, Err(taken("rules of retention", 2)));
-    // A rule of its own may change. One of another becomes its own, which counts.
-    set(&hub, "a", "a/3").await.unwrap();
-    assert_eq!(set(&hub, "a", "a/2").await, Err(taken("rules of retention", 2)));
-    hub.remove_rule("a/1".parse().unwrap()).await.unwrap();
-    set(&hub, "a", "a/2").await.unwrap();
-    assert_eq!(held(&hub), [("a".to_owned(), ShareKind::Rules, 2)]);
-    let before = held(&hub);
-    hub.close().unwrap();
-    let hub = open(folder.path());
-    assert_eq!(held(&hub), before, "a start counts the same");
-    // Each of four takes its quarter, which is all that the hub has.
-    hub.set_shares(ShareRules::new(5, HashMap::new()));
-    let quarter = ShareKind::Rules.limit() / 4;
-    for owner in ["a", "b", "c", "d"] {
-        for n in held_of(&hub, owner, ShareKind::Rules)..quarter {
-            set(&hub, owner, &format!("{owner}/x/{n}")).await.unwrap();
-        }
-    }
-    set(&hub, "e", "e/1").await.unwrap();
-    let full = Error::TooMany { what: "rules of retention", limit: ShareKind::Rules.limit() };
-    assert_eq!(set(&hub, "e", "e/2").await, Err(full));
-    set(&hub, "f", "f/1").await.unwrap();
 }
 
 #[tokio::test]

@@ -218,33 +218,6 @@ async fn sessions_of_yesterday_are_forgotten_and_others_are_not() {
     assert!(ask("new").await.is_ok());
 }
 
-/// The hour of a session is set right in the store. The writer that keeps the session must not take
-/// it for written when that hour comes.
-#[tokio::test]
-async fn a_session_lives_for_a_day_from_its_last_message_though_the_clock_was_ahead() {
-    const HOUR: Duration = Duration::from_secs(3600);
-    const AHEAD: Duration = HOUR.saturating_mul(23);
-    let folder = tempfile::tempdir().unwrap();
-    let (level, retention, clock) = (Level::Disk, Retention::default(), HubClock::system());
-    let config = HubConfig { folder: folder.path().to_owned(), level, retention };
-    let hub = StreamHub::open_by(config, clock.clone()).unwrap();
-    let hour = || -> u64 {
-        let store = rusqlite::Connection::open(folder.path().join("streams.db")).unwrap();
-        store.query_row("SELECT max(hour) FROM session", [], |row| row.get(0)).unwrap()
-    };
-    clock.step(AHEAD.as_millis() as i64);
-    let session = hub.publishing("t", "s").unwrap();
-    publish(&hub, &session, "a", [1]).await;
-    let ahead = hour();
-    clock.step(-(AHEAD.as_millis() as i64));
-    // The clock is calm after ten minutes, and rows are set right.
-    clock.pass(Duration::from_secs(700));
-    until_told_async(async || hour(), |hour| hour + 20 < ahead).await;
-    clock.pass(AHEAD - Duration::from_secs(700));
-    publish(&hub, &session, "a", [2]).await;
-    assert!(hour() >= ahead, "its row is of the hour in which it published");
-}
-
 fn sessions(folder: &Path) -> i64 {
     let store = rusqlite::Connection::open(folder.join("streams.db")).unwrap();
     store.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap()

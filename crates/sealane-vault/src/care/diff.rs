@@ -6,7 +6,7 @@ use crate::Error;
 use crate::format::chunk::ChunkId;
 use crate::format::page::{SnapshotEntry, SnapshotEntryKind, compare};
 use crate::get::{ChunkReader, SnapshotEntries, is_in};
-use crate::vault::{Snapshot, VaultReader};
+use crate::vault::{Snapshot, Vault};
 
 /// The change of a path from one snapshot to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct SnapshotDifference {
     pub size_before: u64,
 }
 
-impl VaultReader {
+impl Vault {
     /// Gives the paths in which `after` differs from `before`, in their order, to `found`. With
     /// `paths`, only those and what is in them.
     ///
@@ -43,8 +43,8 @@ impl VaultReader {
     /// are not read either.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] for paths that neither has; as [`VaultReader::entries`], and the errors
-    /// of `found`.
+    /// [`Error::NoEntry`] for paths that neither has; as [`Vault::entries`], and the errors of
+    /// `found`.
     pub fn diff(
         &self,
         before: &Snapshot,

@@ -18,7 +18,7 @@ use crate::get::{ChunkReader, GetOptions, SnapshotEntries, is_roots_attribute, r
 use crate::keys::random;
 use crate::limits::MAX_REPORT_BYTES;
 use crate::put::{SkippedItem, now_ns};
-use crate::vault::{VaultOwner, VaultReader};
+use crate::vault::Vault;
 use crate::wire::VaultFieldReader;
 
 /// The snapshot and the sample of a drill.
@@ -33,7 +33,7 @@ pub struct DrillOptions {
 }
 
 /// A restore that was proven, or not.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DrillReport {
     /// When it ended: nanoseconds since 1970-01-01 UTC.
@@ -44,9 +44,6 @@ pub struct DrillReport {
     pub head: String,
     /// Whether it was all of the snapshot: no sample, and no device was left out.
     pub all: bool,
-    /// Devices that were left out although it was no sample: only root makes them, and none of a
-    /// writer's is made.
-    pub left_out: u64,
     /// Files, folders and links that came back as they were kept.
     pub entries: u64,
     /// Files among them.
@@ -67,9 +64,8 @@ impl DrillReport {
         let failed: Vec<Value> = self.failed.iter().take(100).map(failed).collect();
         json!({
             "v": 1, "time_ns": self.time_ns, "snapshot": self.snapshot, "head": self.head,
-            "all": self.all, "left_out": self.left_out, "entries": self.entries,
-            "files": self.files, "bytes": self.bytes, "took_ms": self.took_ms,
-            "proven": self.failed.is_empty(), "failed": failed,
+            "all": self.all, "entries": self.entries, "files": self.files, "bytes": self.bytes,
+            "took_ms": self.took_ms, "proven": self.failed.is_empty(), "failed": failed,
         })
     }
 
@@ -84,8 +80,6 @@ impl DrillReport {
             snapshot: number("snapshot")?,
             head: text(value, "head")?,
             all: value.get("all")?.as_bool()?,
-            // Reports of versions before do not say it.
-            left_out: number("left_out").unwrap_or(0),
             entries: number("entries")?,
             files: number("files")?,
             bytes: number("bytes")?,
@@ -95,7 +89,7 @@ impl DrillReport {
     }
 }
 
-impl VaultOwner {
+impl Vault {
     /// Restores a sample or all of a snapshot into `scratch`, which must be empty, from the objects
     /// alone; compares what then lies on disk with what was kept; and keeps a signed report in
     /// the store. What it restored is left in `scratch`.
@@ -125,8 +119,7 @@ impl VaultOwner {
             time_ns: now_ns(),
             snapshot: snapshot.number,
             head: self.head_text()?,
-            all: false,
-            left_out: 0,
+            all: options.sample.is_none(),
             entries: 0,
             files: 0,
             bytes: 0,
@@ -141,10 +134,7 @@ impl VaultOwner {
             }
             takes
         };
-        let passed = self.compare_all(chunks()?, scratch, entries, takes, &mut report)?;
-        if options.sample.is_none() {
-            (report.all, report.left_out) = (passed == 0, passed);
-        }
+        self.compare_all(chunks()?, scratch, entries, takes, &mut report)?;
         report.took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.keep_report(&report)?;
         Ok(report)
@@ -173,7 +163,7 @@ impl VaultOwner {
         })
     }
 
-    /// Compares the entries that a restore `takes`, and counts them. Gives how many it passes over.
+    /// Compares the entries that a restore `takes`, and counts them.
     fn compare_all(
         &self,
         mut chunks: ChunkReader<'_>,
@@ -181,8 +171,7 @@ impl VaultOwner {
         entries: SnapshotEntries<'_>,
         takes: impl Fn(&mut SnapshotEntry) -> bool,
         report: &mut DrillReport,
-    ) -> Result<u64, Error> {
-        let mut passed = 0;
+    ) -> Result<(), Error> {
         let named: HashSet<String> = report.failed.iter().map(|item| item.path.clone()).collect();
         for entry in entries {
             let mut entry = match entry {
@@ -192,7 +181,7 @@ impl VaultOwner {
                 Err(error) => return Err(error),
             };
             if !takes(&mut entry) {
-                passed += 1;
+                report.all = false;
                 continue;
             }
             match self.compare(&mut chunks, scratch, &entry) {
@@ -208,7 +197,7 @@ impl VaultOwner {
                 }
             }
         }
-        Ok(passed)
+        Ok(())
     }
 
     /// Compares an entry with what lies on disk, reading it again.
@@ -288,15 +277,14 @@ impl VaultOwner {
         self.store().put(&format!("reports/{:020}", report.time_ns.max(0)), &object)?;
         Ok(())
     }
-}
 
-impl VaultReader {
     /// The last drill in which everything came back: the last proven restore.
     ///
     /// # Errors
-    /// Errors of the store. Reports that the owner did not sign are
-    /// skipped and named by [`crate::VaultPlace::warnings`].
+    /// [`Error::NotOwner`], and what the store fails for. Reports that the owner did not sign are
+    /// skipped and named by [`Vault::warnings`].
     pub fn last_proven(&self) -> Result<Option<DrillReport>, Error> {
+        self.owner("read reports")?;
         for object in self.store().list("reports/")?.iter().rev() {
             match self.read_report(&object.key) {
                 Ok(report) if report.failed.is_empty() => return Ok(Some(report)),
@@ -360,8 +348,8 @@ mod tests {
     use rustix::fs::{XattrFlags, lremovexattr, lsetxattr};
 
     use super::*;
-    use crate::put::{PutAccess, PutOptions, PutSource, put};
-    use crate::{Argon2Cost, OpenOptions, VaultMetadata, VaultOwner, VaultStore};
+    use crate::put::{PutOptions, PutSource, put};
+    use crate::{Argon2Cost, OpenOptions, VaultMetadata, VaultStore};
 
     fn entry(name: &[u8]) -> SnapshotEntry {
         SnapshotEntry {
@@ -383,13 +371,12 @@ mod tests {
         let state = Some(folder.path().join("state"));
         let options = OpenOptions { state, ..OpenOptions::default() };
         let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-        let vault =
-            VaultOwner::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+        let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
         // No system has the first.
         for (name, failed) in [("system.sealane", 1), ("user.sealane", 0)] {
             let mut content = &b"content"[..];
             let source = PutSource::Reader(entry(name.as_bytes()), &mut content);
-            put(&vault, &|| vault.catch_up(), source, &PutOptions::default()).unwrap();
+            put(&vault, source, &PutOptions::default()).unwrap();
             let report = vault.drill(&folder.path().join(name), &DrillOptions::default()).unwrap();
             assert_eq!(report.failed.len(), failed, "{:?}", report.failed);
             assert!(report.failed.iter().all(|item| item.reason.contains(name)));

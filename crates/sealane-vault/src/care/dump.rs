@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use crate::Error;
 use crate::format::page::{DeviceKind, DeviceNode, SnapshotEntry, SnapshotEntryKind};
 use crate::get::{ChunkReader, GetOptions, SnapshotEntries, is_in, write_file};
-use crate::vault::{Snapshot, VaultReader};
+use crate::vault::{Snapshot, Vault};
 
 /// A tar archive consists of blocks of this size.
 const BLOCK_BYTES: usize = 512;
@@ -32,7 +32,7 @@ pub struct DumpReport {
     pub refused: u64,
 }
 
-impl VaultReader {
+impl Vault {
     /// Writes what a snapshot has at `path` to `out`: a file as it is, and a folder, or with an
     /// empty path all of it, as a tar archive.
     ///
@@ -41,7 +41,7 @@ impl VaultReader {
     /// setuid bits, and this user as the owner: root may be who unpacks it.
     ///
     /// # Errors
-    /// [`Error::NoEntry`], as [`VaultReader::entries`] and [`crate::StoredFile::read_range`].
+    /// [`Error::NoEntry`], as [`Vault::entries`] and [`crate::StoredFile::read_range`].
     pub fn dump(
         &self,
         snapshot: &Snapshot,

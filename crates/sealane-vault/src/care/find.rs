@@ -10,7 +10,7 @@ use crate::format::chunk::ChunkKind;
 use crate::format::page::{SnapshotEntry, SnapshotEntryKind, read_page};
 use crate::get::ChunkReader;
 use crate::put::SkippedItem;
-use crate::vault::VaultReader;
+use crate::vault::Vault;
 
 /// An entry that was looked for.
 #[derive(Debug, Clone)]
@@ -22,13 +22,13 @@ pub struct SnapshotMatch {
     pub entry: SnapshotEntry,
 }
 
-impl VaultReader {
+impl Vault {
     /// Looks for paths that match `pattern`, as a line of a `.gitignore` does, through the
     /// snapshots of these, newest first. Each state of a path is given once.
     ///
     /// # Errors
     /// [`Error::Pattern`], [`Error::NoMatch`] when nothing was found, [`Error::NoOwnSnapshot`], and
-    /// as [`VaultReader::entries`].
+    /// as [`Vault::entries`].
     pub fn find(
         &self,
         pattern: &str,

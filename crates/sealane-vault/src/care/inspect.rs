@@ -7,13 +7,13 @@ use crate::format::roster::{NO_END, VaultRosterSlot};
 use crate::format::rotation::{VaultRotation, rotation_key};
 use crate::format::snapshot::snapshot_number;
 use crate::limits::MAX_INDEX_BYTES;
-use crate::vault::VaultReader;
+use crate::vault::Vault;
 use crate::wire::{from_hex, hex};
 
 /// A field of an object: what it is called, and its value in words.
 pub type VaultObjectField = (String, String);
 
-impl VaultReader {
+impl Vault {
     /// Explains one object of the store.
     ///
     /// # Errors

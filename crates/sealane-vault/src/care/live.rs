@@ -9,7 +9,7 @@ use crate::format::page::{FilePiece, SnapshotEntryKind, read_page};
 use crate::get::ChunkReader;
 use crate::limits::MAX_INDEX_BYTES;
 use crate::put::{IdHash, SkippedItem};
-use crate::vault::{Snapshot, VaultReader, hash_of};
+use crate::vault::{Snapshot, Vault, hash_of};
 
 /// The chunks that snapshots need.
 #[derive(Default)]
@@ -112,7 +112,7 @@ impl LiveChunks {
     }
 }
 
-impl VaultReader {
+impl Vault {
     /// All chunks that these snapshots need. A page that cannot be read could name any, so that it
     /// is an error, unless it is a writer's and nobody ever kept it: a writer may name anything.
     pub(super) fn live_chunks<'s>(
@@ -148,7 +148,7 @@ impl Snapshot {
 
 /// Tells what was kept and cannot be read from what a writer only says that it kept.
 pub(super) struct Kept<'a> {
-    vault: &'a VaultReader,
+    vault: &'a Vault,
     packs: &'a [PackRecord],
     /// The chunks that indexes name in absent packs, or none if an index is damaged.
     missing: Option<Option<HashSet<ChunkId, IdHash>>>,
@@ -157,7 +157,7 @@ pub(super) struct Kept<'a> {
 }
 
 impl<'a> Kept<'a> {
-    pub(super) fn new(vault: &'a VaultReader, packs: &'a [PackRecord]) -> Self {
+    pub(super) fn new(vault: &'a Vault, packs: &'a [PackRecord]) -> Self {
         Kept { vault, packs, missing: None, whole: HashMap::new() }
     }
 

@@ -8,7 +8,7 @@ use crate::format::chunk::ChunkId;
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::get::ChunkReader;
 use crate::put::{IdHash, SkippedItem};
-use crate::vault::VaultOwner;
+use crate::vault::Vault;
 
 /// Packs smaller than this are put together when there are many of them.
 const SMALL_BYTES: u64 = 8 << 20;
@@ -66,7 +66,7 @@ enum PlanPass {
     Bad,
 }
 
-impl VaultOwner {
+impl Vault {
     /// Decides where each chunk that is needed is to be kept from now on.
     ///
     /// A writer can claim to have any chunk, and a copy may be damaged that this machine has never

@@ -12,10 +12,12 @@ use crate::format::chunk::{ChunkId, ChunkKind};
 use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
+use crate::format::snapshot::snapshot_key;
 use crate::get::{ChunkReader, roots};
 use crate::limits::{MAX_INDEX_BYTES, MAX_MARK_BYTES, PRUNE_GRACE_HOURS};
+use crate::listing::listing_key;
 use crate::put::{IdHash, SkippedItem, now_ns, repack};
-use crate::vault::{Snapshot, SnapshotLedger, VaultOwner, VaultReader, hash_of};
+use crate::vault::{ChainHead, LedgerLink, Snapshot, SnapshotLedger, Vault, hash_of};
 use crate::wire::{VaultFieldReader, hex};
 
 /// How to prune.
@@ -68,16 +70,17 @@ pub struct PruneReport {
     pub waiting: u64,
 }
 
-impl VaultOwner {
+impl Vault {
     /// Removes the snapshots that no rule keeps, and in two steps the packs that no snapshot needs:
     /// a pack is condemned first and removed by a prune a day later, so that a put at the same time
     /// loses nothing.
     ///
     /// # Errors
-    /// [`Error::Unread`] while anything that may name data is missing or
+    /// [`Error::NotOwner`]; [`Error::Unread`] while anything that may name data is missing or
     /// cannot be read and was not given up, and then nothing is removed; and what the store fails
     /// for. A prune that is interrupted is completed by the next.
     pub fn prune(&self, options: &PruneOptions) -> Result<PruneReport, Error> {
+        self.owner("prune")?;
         if !options.dry_run {
             // A listing from before may lack objects that need what would go.
             self.store().stop_looking();
@@ -131,7 +134,7 @@ impl VaultOwner {
     /// A prune's verdict with these options on each snapshot, and why. Nothing is written.
     ///
     /// # Errors
-    /// As [`VaultOwner::prune`].
+    /// [`Error::NotOwner`], and as [`Vault::prune`].
     pub fn retention(&self, options: &PruneOptions) -> Result<Vec<RetentionPlan>, Error> {
         self.judge(&self.ledger(&options.give_up)?, options)
     }
@@ -208,6 +211,67 @@ impl VaultOwner {
         })
     }
 
+    /// Names the removed in the chain first, and removes them then. Gives the link that names them.
+    fn remove_snapshots(
+        &self,
+        ledger: &SnapshotLedger,
+        keep: &HashSet<u64>,
+    ) -> Result<Option<ChainHead>, Error> {
+        let newest = ledger.snapshots().last().map_or(0, |snapshot| snapshot.number);
+        let goes = |link: &&LedgerLink| match &link.snapshot {
+            _ if link.is_handover => false,
+            Some(_) => !keep.contains(&link.number),
+            // An older prune, or what nobody can read.
+            None => link.number <= newest,
+        };
+        let gone: Vec<&LedgerLink> = ledger.links.iter().filter(goes).collect();
+        let mut named = gone.iter().map(|link| (link.number, link.hash)).collect::<Vec<_>>();
+        // Behind the next number a name would only keep the chain from going on.
+        let next = self.next_number()?;
+        let (lost, beyond): (Vec<_>, Vec<_>) =
+            ledger.lost.iter().chain(&ledger.chain.ended).partition(|(number, _)| *number < next);
+        named.extend(lost);
+        let keys = named.iter().chain(beyond).map(|(number, _)| snapshot_key(*number));
+        let keys: Vec<String> = keys.collect();
+        // A lost link in whose place a whole one stands is named, and nothing goes with it.
+        named.extend(&ledger.replaced);
+        if named.is_empty() && keys.is_empty() {
+            return Ok(None);
+        }
+        // The prunes before it are named again by the one that is being written.
+        let mut removed = ledger.chain.removed.clone();
+        let before: HashSet<u64> = removed.iter().map(|(number, _)| *number).collect();
+        removed.extend(named.iter().filter(|(number, _)| !before.contains(number)));
+        let own = self.append(&self.remark(), removed)?;
+        let listing = |snapshot: &Snapshot| snapshot.body.listing;
+        let gone = gone.iter().filter_map(|link| link.snapshot.as_ref());
+        let mut listings: HashSet<ObjectHash> = gone.filter_map(listing).collect();
+        let staying = ledger.snapshots().filter(|snapshot| keep.contains(&snapshot.number));
+        for hash in staying.filter_map(listing) {
+            listings.remove(&hash);
+        }
+        keys.iter().try_for_each(|key| self.store().delete(key))?;
+        listings.iter().try_for_each(|hash| self.store().delete(&listing_key(hash)))?;
+        Ok(Some(own))
+    }
+
+    pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
+        let mut packs = Vec::new();
+        self.read_trailers(self.pack_objects()?, &mut |hash, pack| match pack {
+            Ok(pack) => {
+                packs.push(pack);
+                Ok(())
+            }
+            // The content of this pack is unknown. So the pack stays.
+            Err(error) if error.is_damage() => {
+                self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        })?;
+        Ok(packs)
+    }
+
     /// All chunks that the snapshots need that stay. A page that cannot be read could name any.
     fn live(
         &self,
@@ -240,6 +304,19 @@ impl VaultOwner {
             Ok(())
         })?;
         Ok(PackMarks { since: marks, grace, now: now_ns() })
+    }
+
+    /// Since when a pack is condemned, if the owner says so.
+    pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
+        self.parse_mark(key, &self.store().get(key, MAX_MARK_BYTES)?)
+    }
+
+    fn parse_mark(&self, key: &str, bytes: &[u8]) -> Result<i64, Error> {
+        let mut reader = VaultFieldReader::new("a mark", bytes);
+        let header =
+            ObjectHeader::read(&mut reader, key, ObjectKind::Condemned, Some(self.vault_id()))?;
+        self.verify_owners(&header, key, bytes)?;
+        reader.i64()
     }
 
     fn mark(&self, hash: &ObjectHash) -> Result<(), Error> {
@@ -346,38 +423,6 @@ impl VaultOwner {
             }
         }
         Ok(())
-    }
-}
-
-impl VaultReader {
-    pub(super) fn all_packs(&self) -> Result<Vec<PackRecord>, Error> {
-        let mut packs = Vec::new();
-        self.read_trailers(self.pack_objects()?, &mut |hash, pack| match pack {
-            Ok(pack) => {
-                packs.push(pack);
-                Ok(())
-            }
-            // The content of this pack is unknown. So the pack stays.
-            Err(error) if error.is_damage() => {
-                self.warn([SkippedItem { path: pack_key(&hash), reason: error.named() }]);
-                Ok(())
-            }
-            Err(error) => Err(error),
-        })?;
-        Ok(packs)
-    }
-
-    /// Since when a pack is condemned, if the owner says so.
-    pub(super) fn read_mark(&self, key: &str) -> Result<i64, Error> {
-        self.parse_mark(key, &self.store().get(key, MAX_MARK_BYTES)?)
-    }
-
-    fn parse_mark(&self, key: &str, bytes: &[u8]) -> Result<i64, Error> {
-        let mut reader = VaultFieldReader::new("a mark", bytes);
-        let header =
-            ObjectHeader::read(&mut reader, key, ObjectKind::Condemned, Some(self.vault_id()))?;
-        self.verify_owners(&header, key, bytes)?;
-        reader.i64()
     }
 }
 

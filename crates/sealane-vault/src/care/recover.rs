@@ -10,7 +10,7 @@ use crate::get::{ChunkReader, GetOptions, GetReport, SnapshotEntries, restore};
 use crate::limits::MAX_HEARSAY_AHEAD;
 use crate::manifest::{ChunkManifest, PackOrigin};
 use crate::put::SkippedItem;
-use crate::vault::{Snapshot, VaultReader};
+use crate::vault::{Snapshot, Vault};
 
 /// The outcome of a recovery from objects alone.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct RecoveryReport {
     pub passed_over: Vec<SkippedItem>,
 }
 
-impl VaultReader {
+impl Vault {
     /// Restores from the objects and the key alone: no manifest, no index, and if need be no
     /// snapshot. Objects that are damaged cost what is in them, and are named; so are paths of
     /// which nothing was found.

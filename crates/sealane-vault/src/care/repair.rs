@@ -12,8 +12,8 @@ use crate::format::roster::{VaultRosterSlot, roster_key};
 use crate::get::ChunkReader;
 use crate::keys::SlotKind;
 use crate::limits::MAX_INDEX_BYTES;
-use crate::put::{PutAccess, PutOptions, PutReport, SkippedItem, repack};
-use crate::vault::{VaultOwner, read_config};
+use crate::put::{PutOptions, PutReport, SkippedItem, repack};
+use crate::vault::{Vault, read_config};
 
 /// The outcome of a repair, and the damage that it could not mend.
 #[derive(Debug, Clone)]
@@ -31,15 +31,16 @@ pub struct RepairReport {
     pub lost: Vec<SkippedItem>,
 }
 
-impl VaultOwner {
+impl Vault {
     /// Brings back what can be brought back: from `sources`, which are put again as a snapshot,
     /// from second copies, and from the whole chunks of damaged packs. What is damaged is removed
     /// once no snapshot needs it.
     ///
     /// # Errors
-    /// Errors of the store. What stays lost is in
+    /// [`Error::NotOwner`], and what the store fails for. What stays lost is in
     /// [`RepairReport::lost`].
     pub fn repair(&self, sources: &[PathBuf], options: &PutOptions) -> Result<RepairReport, Error> {
+        self.owner("repair")?;
         self.store().stop_looking();
         self.check_writable()?;
         self.store().check_condition()?;
@@ -121,8 +122,9 @@ impl VaultOwner {
     /// the time, and whether names were to be readable, which they are not from then on.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// [`Error::NotOwner`], and what the store fails for.
     pub fn mend_config(&self) -> Result<bool, Error> {
+        self.owner("repair")?;
         match read_config(self.store()) {
             Ok(_) => return Ok(false),
             Err(error) if error.is_damage() => self.store().delete(CONFIG_KEY)?,

@@ -15,7 +15,7 @@ use crate::listing::listing_key;
 use crate::manifest::{ChunkFinding, ChunkManifest, ChunkState};
 use crate::put::SkippedItem;
 use crate::store::VaultStore;
-use crate::vault::VaultReader;
+use crate::vault::Vault;
 
 /// The outcome of a verification.
 #[derive(Debug, Clone, Default)]
@@ -93,7 +93,7 @@ impl VerifyReport {
     }
 }
 
-impl VaultReader {
+impl Vault {
     /// Checks that the chain is whole, and that all objects that its snapshots need are there. With
     /// `read_data` it also checks that every byte of every pack is as written. Uses nothing that
     /// this machine remembers.
@@ -103,7 +103,7 @@ impl VaultReader {
     /// not read.
     ///
     /// # Errors
-    /// Errors of the store as a whole. Problems with single objects are in
+    /// [`Error::NotOwner`], and errors of the store as a whole. Problems with single objects are in
     /// [`VerifyReport::problems`].
     pub fn verify(&self, read_data: bool) -> Result<VerifyReport, Error> {
         self.verify_data(if read_data { VerifyData::All } else { VerifyData::Lists })
@@ -112,8 +112,9 @@ impl VaultReader {
     /// The same, with every byte of those packs that `data` names.
     ///
     /// # Errors
-    /// As [`VaultReader::verify`].
+    /// As [`Vault::verify`].
     pub fn verify_data(&self, data: VerifyData) -> Result<VerifyReport, Error> {
+        self.owner("verify")?;
         // Copies of this machine say nothing about the objects of the store.
         self.store().stop_looking();
         self.store().forget();

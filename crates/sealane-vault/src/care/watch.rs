@@ -2,14 +2,14 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::limits::MAX_CHAIN_LOOK_MS;
-use crate::vault::{ChainHead, SnapshotLedger, VaultPlace};
+use crate::vault::{ChainHead, SnapshotLedger, Vault};
 
 /// Whether others have added links to the chain since a prune has read it.
 ///
 /// A prune knows what is needed as of its reading. What came later may need anything that is there,
 /// so that nothing is removed any more.
 pub(super) struct ChainWatch<'a> {
-    vault: &'a VaultPlace,
+    vault: &'a Vault,
     ledger: &'a SnapshotLedger,
     /// The link that the prune itself has added.
     own: Option<ChainHead>,
@@ -19,7 +19,7 @@ pub(super) struct ChainWatch<'a> {
 
 impl<'a> ChainWatch<'a> {
     pub(super) fn new(
-        vault: &'a VaultPlace,
+        vault: &'a Vault,
         ledger: &'a SnapshotLedger,
         own: Option<ChainHead>,
     ) -> ChainWatch<'a> {

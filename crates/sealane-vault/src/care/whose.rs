@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::Error;
-use crate::vault::{Snapshot, VaultReader, host};
+use crate::vault::{Snapshot, Vault, host};
 
 /// Others whose snapshots an error names.
 const NAMED: usize = 8;
@@ -47,12 +47,12 @@ impl SnapshotSelector {
     }
 }
 
-impl VaultReader {
+impl Vault {
     /// The newest snapshot of these that has something at each of `paths`.
     ///
     /// # Errors
     /// [`Error::NoOwnSnapshot`], [`Error::NoSnapshot`] in an empty vault, [`Error::NoEntry`],
-    /// [`Error::OlderOnly`] where a newer one cannot be read, and as [`VaultReader::snapshots`].
+    /// [`Error::OlderOnly`] where a newer one cannot be read, and as [`Vault::snapshots`].
     pub fn newest(&self, whose: &SnapshotSelector, paths: &[Vec<u8>]) -> Result<Snapshot, Error> {
         let mut lacking = None;
         let found = self.search(whose.allow_older, &mut |snapshot| {
@@ -80,7 +80,7 @@ impl VaultReader {
     /// All snapshots of these, oldest first.
     ///
     /// # Errors
-    /// As [`VaultReader::newest`].
+    /// As [`Vault::newest`].
     pub fn snapshots_of(&self, whose: &SnapshotSelector) -> Result<Vec<Snapshot>, Error> {
         let mut snapshots = self.snapshots()?;
         snapshots.retain(|snapshot| whose.has(snapshot));

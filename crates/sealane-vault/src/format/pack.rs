@@ -126,14 +126,6 @@ impl PackEnds {
         Ok(PackEnds { hash: *hash, size, header, header_bytes, offset, length })
     }
 
-    /// The ends of a pack whose footer claims so long a trailer.
-    #[cfg(test)]
-    pub(crate) fn of_length(length: usize) -> PackEnds {
-        let header = ObjectHeader::owners(ObjectKind::Pack, &[0; 16], 0);
-        let (hash, header_bytes) = ([0; 32], header.write());
-        PackEnds { hash, size: 0, header, header_bytes, offset: 0, length }
-    }
-
     /// The bytes that the trailer takes.
     pub(crate) fn trailer_bytes(&self) -> u64 {
         self.length as u64

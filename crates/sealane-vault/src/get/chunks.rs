@@ -8,17 +8,17 @@ use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::page::{FilePiece, read_list};
 use crate::keys::VaultSealingKeys;
-use crate::limits::{MAX_CHUNK_LOOKS, MAX_READ_AHEAD_BYTES, MAX_VAIN_LOOKS, READ_BLOCK_BYTES};
+use crate::limits::{MAX_CHUNK_LOOKS, MAX_VAIN_LOOKS, READ_BLOCK_BYTES};
 use crate::manifest::{ChunkFinding, ChunkLocation, ChunkManifest, ChunkState};
-use crate::vault::{Snapshot, VaultReader};
+use crate::vault::{Snapshot, Vault};
 use crate::wire::VaultFieldReader;
 
-/// Bytes that are read ahead from a disk if a reader goes through a pack in order.
+/// Bytes that are read ahead if a reader goes through a pack in order.
 const AHEAD_BYTES: u64 = 4 << 20;
 
 /// Reads chunks, and gives out nothing that is not verified.
 pub(crate) struct ChunkReader<'a> {
-    vault: &'a VaultReader,
+    vault: &'a Vault,
     manifest: &'a ChunkManifest,
     decompressor: ChunkDecompressor,
     keys: HashMap<ObjectHash, Arc<VaultSealingKeys>>,
@@ -41,8 +41,6 @@ struct PackWindow {
     pack: ObjectHash,
     from: u64,
     bytes: Vec<u8>,
-    /// Whether it ends with the pack.
-    is_last: bool,
 }
 
 impl PackWindow {
@@ -59,7 +57,8 @@ impl PackWindow {
 }
 
 impl<'a> ChunkReader<'a> {
-    pub(crate) fn new(vault: &'a VaultReader, manifest: &'a ChunkManifest) -> Result<Self, Error> {
+    pub(crate) fn new(vault: &'a Vault, manifest: &'a ChunkManifest) -> Result<Self, Error> {
+        vault.owner("read")?;
         Ok(ChunkReader {
             vault,
             manifest,
@@ -76,7 +75,7 @@ impl<'a> ChunkReader<'a> {
     }
 
     /// Reads what a snapshot names, from wherever this machine knows it to lie.
-    pub(crate) fn of(vault: &'a VaultReader, snapshot: &Snapshot) -> Result<Self, Error> {
+    pub(crate) fn of(vault: &'a Vault, snapshot: &Snapshot) -> Result<Self, Error> {
         let mut chunks = ChunkReader::new(vault, vault.manifest())?;
         chunks.turn_to(snapshot);
         Ok(chunks)
@@ -91,7 +90,7 @@ impl<'a> ChunkReader<'a> {
         self.manifest
     }
 
-    pub(crate) fn vault(&self) -> &'a VaultReader {
+    pub(crate) fn vault(&self) -> &'a Vault {
         self.vault
     }
 
@@ -274,13 +273,7 @@ impl<'a> ChunkReader<'a> {
         let in_order = self.window.pack == location.pack
             && location.offset >= self.window.from
             && location.offset <= self.window.end();
-        // The packs of a snapshot follow each other, too.
-        let is_next = self.window.is_last && location.offset < READ_BLOCK_BYTES;
-        let ahead = match self.vault.store().requests_at_once() {
-            _ if !in_order && !is_next => 0,
-            1 => AHEAD_BYTES,
-            _ => MAX_READ_AHEAD_BYTES,
-        };
+        let ahead = if in_order { AHEAD_BYTES } else { 0 };
         let (from, to) = blocks(location, ahead);
         // The part of the first blocks that is already in the window is not read again.
         let held = if in_order { self.window.end().min(to).saturating_sub(from) } else { 0 };
@@ -293,10 +286,9 @@ impl<'a> ChunkReader<'a> {
         self.window.bytes.resize(total, 0);
         self.window.pack = location.pack;
         self.window.from = from;
-        self.window.is_last = to >= location.pack_bytes;
         let key = pack_key(&location.pack);
         let rest = self.window.bytes.get_mut(held..).unwrap_or_default();
-        let read = self.vault.store().get_long_range(&key, from + held as u64, rest);
+        let read = self.vault.store().get_range(&key, from + held as u64, rest);
         if read.is_err() {
             // The bytes in the window are now no part of any pack.
             self.window.bytes.clear();

@@ -477,14 +477,14 @@ mod tests {
 
     use super::*;
     use crate::format::page::{DeviceKind, DeviceNode};
-    use crate::{Argon2Cost, OpenOptions, VaultMetadata, VaultOwner, VaultStore};
+    use crate::{Argon2Cost, OpenOptions, Vault, VaultMetadata, VaultStore};
 
-    fn vault(folder: &Path) -> VaultOwner {
+    fn vault(folder: &Path) -> Vault {
         let store = VaultStore::open(folder.join("vault").to_str().unwrap()).unwrap();
         let state = Some(folder.join("state"));
         let options = OpenOptions { state, ..OpenOptions::default() };
         let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-        VaultOwner::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap()
+        Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap()
     }
 
     /// Somebody who may write to the target puts something of another there, before what was made

@@ -3,7 +3,8 @@ use sealane_group::{Identity, PublicKey, seal_to};
 use zeroize::Zeroizing;
 
 use super::{
-    RecoveryCode, VaultSecretKey, VaultSigner, aead, derive, open_with, random, seal_with, verify,
+    RecoveryCode, VaultSecretKey, VaultSigner, WriterKey, aead, derive, open_with, random,
+    seal_with, verify,
 };
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind, VaultId};
@@ -43,15 +44,23 @@ pub enum SlotSecret<'a> {
     Recovery(&'a RecoveryCode),
     /// Somebody's identity.
     Identity(&'a Identity),
+    /// A writer's key, which adds and does not read.
+    Writer(&'a WriterKey),
 }
 
 impl SlotSecret<'_> {
+    /// Whether it adds and does not read.
+    pub(crate) fn adds(&self) -> bool {
+        matches!(self, SlotSecret::Writer(_))
+    }
+
     /// Whether it may open a slot of this kind.
     pub(crate) fn opens(&self, kind: SlotKind) -> bool {
         match self {
             SlotSecret::Passphrase(_) => kind == SlotKind::Passphrase,
             SlotSecret::Recovery(_) => kind == SlotKind::Recovery,
             SlotSecret::Identity(_) => kind == SlotKind::Identity,
+            SlotSecret::Writer(_) => false,
         }
     }
 }
@@ -62,6 +71,7 @@ impl std::fmt::Debug for SlotSecret<'_> {
             SlotSecret::Passphrase(_) => "Passphrase",
             SlotSecret::Recovery(_) => "Recovery",
             SlotSecret::Identity(_) => "Identity",
+            SlotSecret::Writer(_) => "Writer",
         })
     }
 }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, MAX_N2S_BLOB_BYTES, N2sContent, is_blob_name, open, parse, safe_path};
 use crate::format::page::{SnapshotEntry, SnapshotEntryKind, compare};
-use crate::put::{NextEntry, PutReport, SkippedItem};
+use crate::put::{self, PutOptions, PutReport, PutSource, SkippedItem};
+use crate::vault::Vault;
 
 /// A blob whose path in the snapshot is known, and nothing else.
 struct N2sImportBlob {
@@ -16,30 +17,42 @@ struct N2sImportBlob {
     modified_s: f64,
 }
 
-/// Gives the blobs below a folder to `keep`, which keeps them as a snapshot.
-pub(crate) fn import(
-    store: &Path,
-    passphrase: Option<&[u8]>,
-    keep: &mut dyn FnMut(&mut NextEntry<'_>) -> Result<PutReport, crate::Error>,
-) -> Result<PutReport, crate::Error> {
-    let mut skipped = vec![];
-    let mut found = BTreeMap::new();
-    look(store, &mut found, &mut skipped);
-    let mut blobs: Vec<(Vec<u8>, N2sImportBlob)> = paths_of(found);
-    blobs.sort_by(|(a, _), (b, _)| compare(a, b));
-    let mut blobs = blobs.into_iter();
-    let mut next = |skipped: &mut Vec<SkippedItem>| {
-        for (path, found) in blobs.by_ref() {
-            match read(&found, path, passphrase) {
-                Ok(entry) => return Some(entry),
-                Err(error) => skipped.push(failed(&found.file, error)),
+impl Vault {
+    /// Keeps what the blobs below a folder hold as the next snapshot, each compared with its name
+    /// and hashes, one in memory at a time.
+    ///
+    /// A file lies at its blob's path, or at the blob's name if it has no path. Of several blobs
+    /// with one path the newest lies there; the others beside it, with `.n2s-` and the first digits
+    /// of their names behind. Blobs that fail are named in [`PutReport::skipped`] with a code; the
+    /// rest is kept. The format knows no modes, so that files have 0644.
+    ///
+    /// # Errors
+    /// As [`Vault::put_paths`].
+    pub fn import_n2s(
+        &self,
+        store: &Path,
+        passphrase: Option<&[u8]>,
+        options: &PutOptions,
+    ) -> Result<PutReport, crate::Error> {
+        let mut skipped = vec![];
+        let mut found = BTreeMap::new();
+        look(store, &mut found, &mut skipped);
+        let mut blobs: Vec<(Vec<u8>, N2sImportBlob)> = paths_of(found);
+        blobs.sort_by(|(a, _), (b, _)| compare(a, b));
+        let mut blobs = blobs.into_iter();
+        let mut next = |skipped: &mut Vec<SkippedItem>| {
+            for (path, found) in blobs.by_ref() {
+                match read(&found, path, passphrase) {
+                    Ok(entry) => return Some(entry),
+                    Err(error) => skipped.push(failed(&found.file, error)),
+                }
             }
-        }
-        None
-    };
-    let mut report = keep(&mut next)?;
-    skipped.append(&mut report.skipped);
-    Ok(PutReport { skipped, ..report })
+            None
+        };
+        let mut report = put::put(self, PutSource::Each { from: store, next: &mut next }, options)?;
+        skipped.append(&mut report.skipped);
+        Ok(PutReport { skipped, ..report })
+    }
 }
 
 /// Finds every blob by its path. Of what is no blob by its name, nothing is said.

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -459,14 +459,10 @@ fn nanoseconds(seconds: i64, part: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(part)
 }
 
-/// How far the clock of this process goes ahead: tests of what takes days set it.
-pub(crate) static CLOCK_AHEAD_NS: AtomicI64 = AtomicI64::new(0);
-
 /// The clock, in nanoseconds since 1970-01-01 UTC.
 pub(crate) fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let since = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
-    since.saturating_add(CLOCK_AHEAD_NS.load(Ordering::Relaxed))
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

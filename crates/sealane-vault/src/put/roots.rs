@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::Error;
 use crate::format::page::compare;
+use crate::get::is_in;
 
 /// A place that a put walks through.
 pub(super) struct PutRoot {
@@ -27,7 +28,6 @@ pub(super) enum RootReach {
 
 /// All places of a put, in the order of the entries of a snapshot.
 ///
-/// A place that lies in another one is kept with that, once, as other backup programs do.
 /// Each place stands in the snapshot under its last component. If two have the same one, or one is
 /// `/`, all of them stand there under their whole paths, with the folders above them.
 pub(super) struct PutRoots {
@@ -39,21 +39,20 @@ impl PutRoots {
     pub(super) fn of(named: &[PathBuf]) -> Result<PutRoots, Error> {
         let mut found = Vec::new();
         for root in named {
-            let absolute = absolute(root)?;
-            found.push(NamedRoot { place: place(&absolute), absolute });
+            found.push(absolute(root)?);
         }
         found.sort();
         found.dedup();
-        let places = places(&found);
-        let outer = outermost(found);
-        let mut names: Vec<Option<&OsStr>> =
-            outer.iter().map(|root| root.absolute.file_name()).collect();
+        let mut places: Vec<Vec<u8>> = found.iter().map(|root| bytes(&place(root))).collect();
+        places.sort();
+        places.dedup();
+        let mut names: Vec<Option<&OsStr>> = found.iter().map(|root| root.file_name()).collect();
         names.sort();
         let is_plain = names.iter().all(Option::is_some)
             && names.windows(2).all(|two| two.first() != two.last());
         let mut roots: Vec<PutRoot> = match is_plain {
-            true => outer.into_iter().map(by_name).collect(),
-            false => by_whole_path(&self::places(&outer)),
+            true => found.into_iter().map(by_name).collect(),
+            false => by_whole_path(&places),
         };
         roots.sort_by(|a, b| compare(&a.path, &b.path));
         Ok(PutRoots { roots, places })
@@ -74,36 +73,6 @@ impl PutRoots {
     pub(super) fn into_places(self) -> Vec<Vec<u8>> {
         self.places
     }
-}
-
-/// A place as it was named. Equal places compare by that.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct NamedRoot {
-    /// With the links on the way to it followed.
-    place: PathBuf,
-    absolute: PathBuf,
-}
-
-/// Where roots are, in the order of bytes, each once.
-fn places(roots: &[NamedRoot]) -> Vec<Vec<u8>> {
-    let mut places: Vec<Vec<u8>> = roots.iter().map(|root| bytes(&root.place)).collect();
-    places.sort();
-    places.dedup();
-    places
-}
-
-/// Those of sorted roots that lie in no other one.
-fn outermost(mut roots: Vec<NamedRoot>) -> Vec<NamedRoot> {
-    let mut outer: Option<PathBuf> = None;
-    // Paths are sorted by their components, so that what is in a folder follows it at once.
-    roots.retain(|root| match &outer {
-        Some(outer) if root.place != *outer && root.place.starts_with(outer) => false,
-        _ => {
-            outer = Some(root.place.clone());
-            true
-        }
-    });
-    roots
 }
 
 fn absolute(root: &Path) -> Result<PathBuf, Error> {
@@ -128,15 +97,21 @@ fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-fn by_name(NamedRoot { absolute, .. }: NamedRoot) -> PutRoot {
+fn by_name(absolute: PathBuf) -> PutRoot {
     let path = absolute.file_name().unwrap_or_default().as_bytes().to_vec();
     PutRoot { path, absolute, reach: RootReach::Whole }
 }
 
-/// Places, which are sorted, under their paths from `/` on.
+/// Places, which are sorted, under their paths from `/` on. One that lies in another one is kept
+/// with that.
 fn by_whole_path(places: &[Vec<u8>]) -> Vec<PutRoot> {
-    let mut roots: Vec<PutRoot> = Vec::new();
-    for path in places.iter().map(|place| place.strip_prefix(b"/").unwrap_or(place)) {
+    let relative = |place: &Vec<u8>| place.strip_prefix(b"/").unwrap_or(place).to_vec();
+    let paths: Vec<Vec<u8>> = places.iter().map(relative).collect();
+    let is_within = |path: &[u8]| {
+        paths.iter().any(|other| other != path && (other.is_empty() || is_in(path, other)))
+    };
+    let mut roots = Vec::new();
+    for path in paths.iter().filter(|path| !is_within(path)) {
         roots.push(root(path, RootReach::Whole));
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         for above in ends.filter_map(|(end, _)| path.get(..end)) {
@@ -158,9 +133,8 @@ mod tests {
     use super::*;
 
     fn paths(places: &[&str]) -> Vec<(String, bool)> {
-        let named = |place: &&str| NamedRoot { place: place.into(), absolute: place.into() };
-        let mut roots =
-            by_whole_path(&self::places(&outermost(places.iter().map(named).collect())));
+        let places: Vec<Vec<u8>> = places.iter().map(|place| place.as_bytes().to_vec()).collect();
+        let mut roots = by_whole_path(&places);
         roots.sort_by(|a, b| compare(&a.path, &b.path));
         let shown = |root: PutRoot| {
             let is_whole = root.reach == RootReach::Whole;

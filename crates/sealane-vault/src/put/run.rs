@@ -23,7 +23,7 @@ use crate::format::snapshot::SnapshotCounts;
 use crate::limits::{MAX_HOST_BYTES, MAX_NOTE_BYTES, MAX_TAG_BYTES, MAX_TAGS, MAX_VAULT_THREADS};
 use crate::listing::ListingWriter;
 use crate::manifest::ChunkManifest;
-use crate::vault::VaultPlace;
+use crate::vault::Vault;
 
 /// Where entries come from.
 pub(crate) enum PutSource<'a> {
@@ -56,10 +56,9 @@ impl PutSource<'_> {
 pub(crate) type NextEntry<'a> =
     dyn FnMut(&mut Vec<SkippedItem>) -> Option<(SnapshotEntry, Vec<u8>)> + Send + 'a;
 
-/// Keeps `source` as the next snapshot. `catch_up` brings the manifest up to date.
+/// Keeps `source` as the next snapshot.
 pub(crate) fn put(
-    vault: &VaultPlace,
-    catch_up: &dyn Fn() -> Result<(), Error>,
+    vault: &Vault,
     source: PutSource<'_>,
     options: &PutOptions,
 ) -> Result<PutReport, Error> {
@@ -70,7 +69,7 @@ pub(crate) fn put(
         vault.check_writable()?;
         vault.store().check_condition()?;
     }
-    catch_up()?;
+    vault.sync()?;
     let claims = ChunkClaims::new(vault.manifest().kept_ids(vault.reads())?);
     let spool = vault.store().spool()?;
     let plain = vault.metadata() == VaultMetadata::Plain && !options.dry_run;
@@ -110,7 +109,7 @@ fn check_words(options: &PutOptions) -> Result<(), Error> {
 
 /// Writes chunks that are sealed already into new packs, all durable on return.
 pub(crate) fn repack(
-    vault: &VaultPlace,
+    vault: &Vault,
     next: &mut dyn FnMut() -> Result<Option<(ChunkHead, Vec<u8>)>, Error>,
 ) -> Result<Vec<PackRecord>, Error> {
     let claims = ChunkClaims::new(HashSet::default());
@@ -147,7 +146,7 @@ impl PutNotes {
 }
 
 fn pipeline(
-    vault: &VaultPlace,
+    vault: &Vault,
     source: PutSource<'_>,
     options: &PutOptions,
     claims: &ChunkClaims,

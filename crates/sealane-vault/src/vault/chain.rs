@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 
+use super::Vault;
 use super::trust::SignerKey;
 use super::unread::UnreadLink;
-use super::{VaultPlace, VaultReader};
 use crate::Error;
 use crate::format::pack::ObjectHash;
 use crate::format::roster::roster_key;
@@ -48,17 +48,26 @@ pub struct Snapshot {
     pub(crate) body: SnapshotBody,
 }
 
-impl VaultReader {
+impl Vault {
     /// All snapshots of the chain, oldest first.
     ///
     /// # Errors
-    /// Errors of the store. What is not believed or does not connect
-    /// is skipped and named by [`VaultPlace::warnings`].
+    /// [`Error::NotOwner`], and what the store fails for. What is not believed or does not connect
+    /// is skipped and named by [`Vault::warnings`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        self.owner("read snapshots")?;
         let _look = self.store.look();
         let chain = self.walk(None)?;
         self.warn(chain.problems);
         self.read_snapshots(&chain.links)
+    }
+
+    /// How many links of removed writers the store has that nobody believes.
+    ///
+    /// # Errors
+    /// The store's failures.
+    pub fn unbelieved(&self) -> Result<u64, Error> {
+        Ok(self.walk(None)?.ended.len() as u64)
     }
 
     fn read_snapshots(&self, numbers: &[u64]) -> Result<Vec<Snapshot>, Error> {
@@ -149,6 +158,7 @@ impl VaultReader {
         allow_older: bool,
         take: &mut dyn FnMut(Snapshot) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
+        self.owner("read snapshots")?;
         let _look = self.store.look();
         let signers = self.signers()?;
         let behind = self.behind()?;
@@ -247,12 +257,13 @@ impl VaultReader {
     }
 
     /// One snapshot; without a number the newest of the chain, whoever made it. One that is named
-    /// may be loose. [`VaultReader::newest`] asks whose.
+    /// may be loose. [`Vault::newest`] asks whose.
     ///
     /// # Errors
     /// [`Error::NoSnapshot`], [`Error::OlderOnly`] where the newest cannot be read, and as
-    /// [`VaultReader::snapshots`].
+    /// [`Vault::snapshots`].
     pub fn snapshot(&self, number: Option<u64>) -> Result<Snapshot, Error> {
+        self.owner("read snapshots")?;
         let signers = self.signers()?;
         let none = |name: String| Error::NoSnapshot(name);
         if let Some(number) = number {
@@ -274,16 +285,6 @@ impl VaultReader {
         let newest = self.search(allow_older, &mut |snapshot| Ok(Some(snapshot)))?;
         newest.ok_or_else(|| Error::NoSnapshot("latest".to_owned()))
     }
-}
-
-impl VaultPlace {
-    /// How many links of removed writers the store has that nobody believes.
-    ///
-    /// # Errors
-    /// The store's failures.
-    pub fn unbelieved(&self) -> Result<u64, Error> {
-        Ok(self.walk(None)?.ended.len() as u64)
-    }
 
     pub(crate) fn snapshot_numbers(&self) -> Result<Vec<u64>, Error> {
         let objects = self.store.list("snapshots/")?;
@@ -298,7 +299,7 @@ impl VaultPlace {
     /// The head as people write it down: `number:hash`.
     ///
     /// # Errors
-    /// As [`crate::VaultOwner::open`].
+    /// As [`Vault::open`].
     pub fn head_text(&self) -> Result<String, Error> {
         Ok(head_text(self.head()?.unwrap_or_default()))
     }

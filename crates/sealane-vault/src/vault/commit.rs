@@ -1,19 +1,19 @@
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::VaultPlace;
+use super::Vault;
 use super::chain::{ChainHead, head_text};
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
 use crate::format::pack::{ObjectHash, PackRecord, pack_key};
 use crate::format::snapshot::{self, SnapshotBody, SnapshotLink, snapshot_key};
-use crate::limits::MAX_COMMIT_RACES;
+use crate::limits::{MAX_COMMIT_RACES, MAX_RELIANCE_MS};
 use crate::manifest::PackOrigin;
 use crate::put::{PackerOutput, PutOptions, now_ns};
 use crate::store::CreateOutcome;
 
-impl VaultPlace {
+impl Vault {
     /// Makes what was packed the next snapshot. All packs are durable.
     pub(crate) fn commit(
         &self,
@@ -47,7 +47,7 @@ impl VaultPlace {
         };
         let head = self.append(&body, Vec::new())?;
         // An outage may have lasted longer than a prune waits for what was relied on.
-        if begun.elapsed() > self.reliance {
+        if begun.elapsed() > Duration::from_millis(MAX_RELIANCE_MS) {
             self.store.look_anew_at(&["packs/", "condemned/"]);
             self.check_relied(packed, packs)?;
         }
@@ -58,7 +58,7 @@ impl VaultPlace {
 
     /// Writes the index of new packs, and tells the manifest of them.
     pub(crate) fn keep_packs(&self, packs: &[PackRecord]) -> Result<(), Error> {
-        let indexes = write_indexes(self.sealing(), &self.header(), packs)?;
+        let indexes = write_indexes(&self.sealing, &self.header(), packs)?;
         let mut hashes = Vec::new();
         for object in indexes {
             let hash = *blake3::hash(&object).as_bytes();
@@ -114,7 +114,7 @@ impl VaultPlace {
         self.check_writable()?;
         let header = ObjectHeader { kind: ObjectKind::Snapshot, ..self.header() };
         let mut link =
-            SnapshotLink { number: 0, previous: [0; 32], signer: self.signer_id(), removed };
+            SnapshotLink { number: 0, previous: [0; 32], signer: self.signer_id, removed };
         let mut named: HashSet<u64> = link.removed.iter().map(|(number, _)| *number).collect();
         for _ in 0..MAX_COMMIT_RACES {
             let _look = self.store.look();
@@ -133,7 +133,7 @@ impl VaultPlace {
             }
             link.number = behind.next;
             link.previous = behind.head.unwrap_or_default().1;
-            let object = snapshot::write(&header, &link, body, self.sealing(), self.signer())?;
+            let object = snapshot::write(&header, &link, body, &self.sealing, &self.signer)?;
             if self.put_link(&snapshot_key(link.number), &object, body)? == CreateOutcome::Created {
                 let head = (link.number, *blake3::hash(&object).as_bytes());
                 self.remember_head(head)?;
@@ -142,7 +142,9 @@ impl VaultPlace {
         }
         Err(Error::Raced)
     }
+}
 
+impl Vault {
     /// Creates a link. A prune may take the room that the store keeps in reserve, since it makes
     /// more room than that.
     fn put_link(

@@ -1,15 +1,13 @@
-use std::sync::Arc;
-
 use sealane_group::PublicKey;
 
-use super::{VaultOwner, VaultPlace, VaultReader};
+use super::Vault;
 use crate::Error;
 use crate::format::chunk::ChunkCompression;
 use crate::format::roster::NO_END;
 use crate::format::snapshot::{SnapshotBody, SnapshotCounts};
 use crate::keys::{
-    Argon2Cost, KeySlot, NewSecret, RecoveryCode, SlotKind, VaultSealingKeys, VaultSecretKey,
-    VaultSigner, WriterKey, owner_identity, random, slot_key,
+    Argon2Cost, KeySlot, NewSecret, RecoveryCode, SlotKind, VaultSecretKey, VaultSigner, WriterKey,
+    owner_identity, random, slot_key,
 };
 use crate::limits::MAX_VAULT_SLOTS;
 use crate::put::now_ns;
@@ -34,21 +32,19 @@ pub struct SlotInfo {
     pub signed: bool,
 }
 
-impl VaultPlace {
-    /// All key slots. A writer's label is for those who read.
+impl Vault {
+    /// All key slots.
     ///
     /// # Errors
     /// Errors of the store; [`Error::Malformed`].
     pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
-        self.labelled_slots(&[])
-    }
-
-    fn labelled_slots(&self, sealings: &[Arc<VaultSealingKeys>]) -> Result<Vec<SlotInfo>, Error> {
         let slots = self.all_slots()?;
         let roster = self.roster();
         // The owner of that time has sealed a writer's label.
-        let label =
-            |slot: &KeySlot| sealings.iter().rev().find_map(|sealing| slot.writer_label(sealing));
+        let label = |slot: &KeySlot| {
+            let mut sealings = self.sealings.iter().rev();
+            sealings.find_map(|sealing| slot.writer_label(sealing))
+        };
         let info = |slot: &KeySlot| {
             let listed = roster.listed(&slot.id);
             SlotInfo {
@@ -62,23 +58,11 @@ impl VaultPlace {
         };
         Ok(slots.iter().map(info).collect())
     }
-}
 
-impl VaultReader {
-    /// All key slots, those of writers with their labels.
-    ///
-    /// # Errors
-    /// As [`VaultPlace::slots`].
-    pub fn slots(&self) -> Result<Vec<SlotInfo>, Error> {
-        self.labelled_slots(&self.sealings)
-    }
-}
-
-impl VaultOwner {
     /// Adds a slot for a passphrase; gives its id.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// [`Error::NotOwner`], and what the store fails for.
     pub fn add_passphrase(
         &self,
         passphrase: &[u8],
@@ -91,7 +75,7 @@ impl VaultOwner {
     /// Adds a slot for a new recovery code, to be printed.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// [`Error::NotOwner`], and what the store fails for.
     pub fn add_recovery(&self, label: &str) -> Result<RecoveryCode, Error> {
         let code = RecoveryCode::generate()?;
         self.add(label, &NewSecret::Recovery(&code))?;
@@ -101,13 +85,13 @@ impl VaultOwner {
     /// Adds a slot for somebody's identity; gives its id.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// [`Error::NotOwner`], and what the store fails for.
     pub fn add_identity(&self, identity: &PublicKey, label: &str) -> Result<String, Error> {
         self.add(label, &NewSecret::Identity(identity))
     }
 
     fn add(&self, label: &str, secret: &NewSecret<'_>) -> Result<String, Error> {
-        let main = &self.main;
+        let main = self.owner("add keys")?;
         let (id, object) = KeySlot::write(&self.config.vault, main, label, secret)?;
         self.add_slot(&id, &object)
     }
@@ -135,20 +119,20 @@ impl VaultOwner {
     /// That it cannot delete either, is up to the store's object lock or credentials.
     ///
     /// # Errors
-    /// Errors of the store.
+    /// [`Error::NotOwner`], and what the store fails for.
     pub fn add_writer(&self, label: &str) -> Result<WriterKey, Error> {
-        let main = &self.main;
+        let main = self.owner("add keys")?;
         let vault = &self.config.vault;
         let seed = VaultSecretKey::new(random()?);
         let verifying = VaultSigner::from_seed(&seed)?.verifying_key();
         let (slot, object) =
-            KeySlot::write_writer(vault, &verifying, label, self.sealing(), self.signer())?;
+            KeySlot::write_writer(vault, &verifying, label, &self.sealing, &self.signer)?;
         self.add_slot(&slot, &object)?;
         Ok(WriterKey {
             vault: *vault,
             slot,
             seed,
-            naming: self.naming().clone(),
+            naming: self.naming.clone(),
             owner_verifying: self.succession.current(),
             owner: owner_identity(main, vault)?.public().clone(),
         })
@@ -160,8 +144,9 @@ impl VaultOwner {
     /// to which of them the writer is believed, and a link of the chain names that list.
     ///
     /// # Errors
-    /// [`Error::LastSlot`], [`Error::Missing`].
+    /// [`Error::NotOwner`], [`Error::LastSlot`], [`Error::Missing`].
     pub fn remove_slot(&self, id: &str) -> Result<(), Error> {
+        self.owner("remove keys")?;
         self.store.stop_looking();
         let missing = || Error::NoSlot(id.to_owned());
         let id: [u8; 8] = from_hex(id).ok_or_else(missing)?;

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use super::chain::{ChainHead, head_text, parse_head};
 use super::ledger::SnapshotChain;
 use super::pin::{self, place_name};
-use super::{OpenOptions, VaultPlace};
+use super::{OpenOptions, Vault};
 use crate::Error;
 use crate::put::SkippedItem;
 use crate::wire::hex;
@@ -22,7 +22,7 @@ pub(super) struct StoreLag {
     accepted: Option<ChainHead>,
 }
 
-impl VaultPlace {
+impl Vault {
     fn lag(&self) -> StoreLag {
         *self.lag.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -91,7 +91,7 @@ pub(crate) struct SnapshotChain {
     pub(crate) broken: Option<u64>,
     /// Whether the owner has handed over to a main key that this handle does not know.
     pub(crate) rotated: bool,
-    /// Every link that the store has whole, whoever signed it, by number.
+    /// Every link that the store has whole, whoever signed it.
     whole: Vec<ChainHead>,
     /// Every link that belongs to the chain or may come to, with its hash: what a hand-over names.
     pub(crate) vouched: Vec<ChainHead>,
@@ -460,12 +460,6 @@ impl ChainStanding {
 }
 
 impl SnapshotChain {
-    /// The hash of the whole link under a number, whoever signed it.
-    pub(crate) fn whole_at(&self, number: u64) -> Option<ObjectHash> {
-        let at = self.whole.binary_search_by_key(&number, |(at, _)| *at).ok()?;
-        self.whole.get(at).map(|(_, hash)| *hash)
-    }
-
     fn problem(&mut self, key: &str, reason: &str) {
         self.problems.push(SkippedItem { path: key.to_owned(), reason: reason.to_owned() });
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sealane_group::PublicKey;
 
 use super::unread::UnreadLink;
-use super::{OpenOptions, VaultOwner, VaultPlace};
+use super::{OpenOptions, Vault};
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::{index_key, write_indexes};
@@ -18,6 +18,7 @@ use crate::keys::{
     VaultSecretKey, VaultSigner, derive, owner_identity, random, slot_key,
 };
 use crate::limits::{MAX_ROTATION_BYTES, MAX_ROTATION_RACES, MAX_ROTATIONS, MAX_VAULT_SLOTS};
+use crate::put::SkippedItem;
 use crate::store::CreateOutcome;
 use crate::wire::hex;
 
@@ -36,7 +37,7 @@ pub struct RotateOptions {
 #[non_exhaustive]
 pub struct RotatedVault {
     /// The vault under its new main key.
-    pub vault: VaultOwner,
+    pub vault: Vault,
     /// The new recovery code, if one was asked for.
     pub recovery: Option<RecoveryCode>,
     /// Slots that open it no more, by id.
@@ -51,7 +52,7 @@ struct NextMainKey {
     signer: VaultSigner,
 }
 
-impl VaultOwner {
+impl Vault {
     /// Changes the main key, and gives the vault as `secret` opens it then.
     ///
     /// The kept data stays where it is: an unchanged tree is not stored again. A prune writes anew
@@ -61,7 +62,7 @@ impl VaultOwner {
     /// done again or completed.
     ///
     /// # Errors
-    /// [`Error::WrongKey`], [`Error::Rotated`] when another machine was
+    /// [`Error::NotOwner`], [`Error::WrongKey`], [`Error::Rotated`] when another machine was
     /// faster, and errors of the store.
     pub fn rotate(
         self,
@@ -69,6 +70,7 @@ impl VaultOwner {
         open: &OpenOptions,
         options: &RotateOptions,
     ) -> Result<RotatedVault, Error> {
+        self.owner("change the main key")?;
         self.store.stop_looking();
         self.check_writable()?;
         self.store.check_condition()?;
@@ -88,13 +90,14 @@ impl VaultOwner {
             |slot: &VaultRosterSlot| rotation.rotation.slots.iter().any(|new| new.id == slot.id);
         let gone = before.slots.iter().filter(|slot| !kept(slot));
         let dropped = gone.map(|slot| hex(&slot.id)).collect();
-        let vault = VaultOwner::open(self.reader.place.store, secret, open)?;
+        let Vault { store, .. } = self;
+        let vault = Vault::open(store, secret, open)?;
         Ok(RotatedVault { vault, recovery, dropped })
     }
 
     /// Refuses a secret that does not open this vault: the new key would be locked away with it.
     fn opens(&self, secret: &SlotSecret<'_>) -> Result<(), Error> {
-        let main = &self.main;
+        let main = self.owner("change the main key")?;
         let mut same = |found: &VaultSecretKey| Ok(found == main);
         super::unlock(&self.store, &self.config.vault, secret, &self.roster(), &mut same)?;
         Ok(())
@@ -148,6 +151,7 @@ impl VaultOwner {
             }
             SlotSecret::Recovery(code) => NewSecret::Recovery(code),
             SlotSecret::Identity(identity) => NewSecret::Identity(identity.public()),
+            SlotSecret::Writer(_) => return Err(Error::NotOwner("change the main key")),
         })
     }
 
@@ -183,14 +187,14 @@ impl VaultOwner {
         let key = rotation_key(next.generation);
         let rotation = VaultRotation {
             generation: next.generation,
-            before: self.signer().verifying_key(),
+            before: self.signer.verifying_key(),
             after: next.signer.verifying_key(),
             identity: owner_identity(&next.main, vault)?.public().clone(),
             metadata: self.config.metadata,
             list: self.roster().number,
             slots,
         };
-        let signers = RotationSigners { before: self.signer(), after: &next.signer };
+        let signers = RotationSigners { before: &self.signer, after: &next.signer };
         let object = rotation.write(vault, &self.mains, &next.sealing, &signers)?;
         // One that is there belongs to a change that was given up before it held.
         self.store.delete(&key)?;
@@ -222,7 +226,7 @@ impl VaultOwner {
             let (number, previous) = (chain.next, chain.head.unwrap_or_default().1);
             let link = SnapshotLink { number, previous, signer: HANDOVER, removed: links };
             let body = SnapshotBody { rotations: rotations.clone(), ..self.remark() };
-            let object = snapshot::write(&header, &link, &body, &next.sealing, self.signer())?;
+            let object = snapshot::write(&header, &link, &body, &next.sealing, &self.signer)?;
             if self.store.put_and_read(&snapshot_key(number), &object)? == CreateOutcome::Created {
                 return self.remember_head((number, *blake3::hash(&object).as_bytes()));
             }
@@ -230,15 +234,43 @@ impl VaultOwner {
         Err(Error::Raced)
     }
 
+    /// Refuses while a change of the main key has begun that this handle does not know: what it
+    /// would sign might not count.
+    pub(super) fn check_not_rotating(&self) -> Result<(), Error> {
+        if self.is_rotating()? { Err(Error::Rotated) } else { Ok(()) }
+    }
+
+    /// Whether this handle's owner has signed a change of the main key, in force or not.
+    pub(super) fn is_rotating(&self) -> Result<bool, Error> {
+        let key = rotation_key(self.generation().saturating_add(1));
+        if self.store.is_listed(&key) == Some(false) {
+            return Ok(false);
+        }
+        let read = self.store.get_seen(&key, MAX_ROTATION_BYTES);
+        match read.and_then(|bytes| SealedRotation::read(&key, bytes, &self.config.vault)) {
+            // A change that this owner did not sign stops nobody.
+            Ok(next) => Ok(next.rotation.before == self.succession.current()),
+            Err(error) if error.is_damage() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Signs the slots of the new main key, and removes those of the one before. A change that was
     /// interrupted behind its link is completed by whoever opens the vault next.
     pub(super) fn complete_rotation(&self) -> Result<(), Error> {
+        let unfinished = |reason: &str| {
+            let path = rotation_key(self.generation());
+            self.warn([SkippedItem { path, reason: reason.to_owned() }]);
+            Ok(())
+        };
         let Some(rotation) = self.succession.rotation() else { return Ok(()) };
+        if self.mains.is_empty() || self.state.is_none() {
+            return unfinished("the owner has not completed a change of the main key yet");
+        }
         if self.named_roster()? > self.roster().number {
-            self.warn_unfinished(
+            return unfinished(
                 "the owner's list of slots is missing: `sealane vault repair` signs a new one",
             );
-            return Ok(());
         }
         match self.sign_over(&rotation.rotation.slots) {
             // Another machine was faster.
@@ -248,10 +280,7 @@ impl VaultOwner {
                 | Error::StoreFull { .. }
                 | Error::Forgot(_)
                 | Error::Overwrites(_),
-            ) => {
-                self.warn_unfinished("a change of the main key could not be completed");
-                Ok(())
-            }
+            ) => unfinished("a change of the main key could not be completed"),
             other => other,
         }
     }
@@ -282,29 +311,6 @@ impl VaultOwner {
     }
 }
 
-impl VaultPlace {
-    /// Refuses while a change of the main key has begun that this handle does not know: what it
-    /// would sign might not count.
-    pub(super) fn check_not_rotating(&self) -> Result<(), Error> {
-        if self.is_rotating()? { Err(Error::Rotated) } else { Ok(()) }
-    }
-
-    /// Whether this handle's owner has signed a change of the main key, in force or not.
-    pub(super) fn is_rotating(&self) -> Result<bool, Error> {
-        let key = rotation_key(self.generation().saturating_add(1));
-        if self.store.is_listed(&key) == Some(false) {
-            return Ok(false);
-        }
-        let read = self.store.get_seen(&key, MAX_ROTATION_BYTES);
-        match read.and_then(|bytes| SealedRotation::read(&key, bytes, &self.config.vault)) {
-            // A change that this owner did not sign stops nobody.
-            Ok(next) => Ok(next.rotation.before == self.succession.current()),
-            Err(error) if error.is_damage() => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 /// The slots of a new main key, as they are listed and as they will be stored.
 struct NewSlots {
     listed: Vec<VaultRosterSlot>,
@@ -313,7 +319,7 @@ struct NewSlots {
 }
 
 impl NextMainKey {
-    fn draw(vault: &VaultOwner) -> Result<NextMainKey, Error> {
+    fn draw(vault: &Vault) -> Result<NextMainKey, Error> {
         let id = &vault.config.vault;
         let generation = vault.generation() + 1;
         if generation > MAX_ROTATIONS {

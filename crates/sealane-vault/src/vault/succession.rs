@@ -1,7 +1,7 @@
 //! The owners of a vault, one after the other: whose signature counts from which link on.
 
 use super::chain::ChainHead;
-use super::{VaultPlace, trust};
+use super::{Vault, trust};
 use crate::Error;
 use crate::format::config::VaultConfig;
 use crate::format::header::VaultId;
@@ -11,7 +11,7 @@ use crate::format::snapshot::{HANDOVER, SealedSnapshotLink, snapshot_key, snapsh
 use crate::keys::{SlotSecret, VaultSealingKeys, VaultSecretKey, VaultSigner, derive};
 use crate::limits::{MAX_ROTATION_BYTES, MAX_ROTATIONS, MAX_SNAPSHOT_BYTES};
 use crate::put::SkippedItem;
-use crate::store::{ListedObject, VaultStore};
+use crate::store::VaultStore;
 
 /// The owners of a vault.
 #[derive(Debug, Clone)]
@@ -193,40 +193,25 @@ fn find_handover(
     next: &SealedRotation,
     from: u64,
 ) -> Result<Option<ChainHead>, Error> {
-    let mut links = store.list("snapshots/")?;
-    links.retain(|object| snapshot_number(&object.key).is_some_and(|number| number > from));
-    first_link(store, vault, &links, &mut |sealed| {
-        let link = &sealed.link;
-        let is_it = link.signer == HANDOVER
-            && link.removed.first() == Some(&(0, next.hash))
-            && sealed.check_signature(&next.rotation.before).is_ok();
-        Ok(is_it.then_some((link.number, sealed.hash)))
-    })
-}
-
-/// The first thing that `take` gives of whole links, in their order. From a bucket several
-/// links are read at a time.
-fn first_link<T>(
-    store: &VaultStore,
-    vault: &VaultId,
-    links: &[ListedObject],
-    take: &mut dyn FnMut(&SealedSnapshotLink) -> Result<Option<T>, Error>,
-) -> Result<Option<T>, Error> {
-    let mut taken = None;
-    let read = store.get_each(links, MAX_SNAPSHOT_BYTES, &mut |object, bytes| {
-        let Some(number) = snapshot_number(&object.key) else { return Ok(()) };
-        match bytes.and_then(|bytes| SealedSnapshotLink::read(number, bytes, vault)) {
-            Ok(sealed) => taken = take(&sealed)?,
-            Err(error) if error.is_damage() => {}
+    for object in store.list("snapshots/")? {
+        let Some(number) = snapshot_number(&object.key).filter(|number| *number > from) else {
+            continue;
+        };
+        let read = store.get_listed(&object, MAX_SNAPSHOT_BYTES);
+        let sealed = match read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, vault)) {
+            Ok(sealed) => sealed,
+            Err(error) if error.is_damage() => continue,
             Err(error) => return Err(error),
+        };
+        let link = &sealed.link;
+        if link.signer == HANDOVER
+            && link.removed.first() == Some(&(0, next.hash))
+            && sealed.check_signature(&next.rotation.before).is_ok()
+        {
+            return Ok(Some((number, sealed.hash)));
         }
-        if taken.is_some() { Err(Error::Stopped) } else { Ok(()) }
-    });
-    match read {
-        // The links behind it are not read.
-        Ok(()) | Err(Error::Stopped) => Ok(taken),
-        Err(error) => Err(error),
     }
+    Ok(None)
 }
 
 /// Writes changes again that the store has lost: hand-overs hold copies, which the new main key
@@ -246,14 +231,21 @@ pub(super) fn mend_rotations(
         Ok(_) | Err(Error::WrongKey | Error::SlotsDamaged(_)) => {}
         Err(error) => return Err(error),
     }
-    let mut links = store.list("snapshots/")?;
-    links.reverse();
-    let found = first_link(store, &config.vault, &links, &mut |sealed| {
-        let opens = mains.iter().filter(|_| sealed.link.signer == HANDOVER);
-        let mut copies = opens.map(|main| copies(config, sealed, main));
-        copies.find_map(Result::transpose).transpose()
-    })?;
-    found.map_or(Ok(false), |copies| write_again(store, &copies))
+    for object in store.list("snapshots/")?.iter().rev() {
+        let Some(number) = snapshot_number(&object.key) else { continue };
+        let read = store.get_listed(object, MAX_SNAPSHOT_BYTES);
+        let Ok(sealed) =
+            read.and_then(|bytes| SealedSnapshotLink::read(number, bytes, &config.vault))
+        else {
+            continue;
+        };
+        for main in mains.iter().filter(|_| sealed.link.signer == HANDOVER) {
+            if let Some(copies) = copies(config, &sealed, main)? {
+                return write_again(store, &copies);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The changes from the config's owner on to that of `main`, as a hand-over has them.
@@ -292,7 +284,7 @@ fn write_again(store: &VaultStore, copies: &[SealedRotation]) -> Result<bool, Er
     Ok(written)
 }
 
-impl VaultPlace {
+impl Vault {
     /// All changes of the main key, oldest first.
     pub(crate) fn rotations(&self) -> impl Iterator<Item = &VaultRotation> {
         self.succession.rotations.iter().map(|change| &change.rotation)

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use super::{VaultPlace, VaultReader};
+use super::Vault;
 use crate::Error;
 use crate::format::header::{ObjectHeader, ObjectKind};
 use crate::format::index::read_index;
@@ -10,7 +10,7 @@ use crate::manifest::{ChunkManifest, PackOrigin};
 use crate::store::ListedObject;
 use crate::wire::from_hex;
 
-impl VaultReader {
+impl Vault {
     /// Brings the manifest up to date with the packs that the store has. Gives whether it was not.
     pub(crate) fn sync(&self) -> Result<bool, Error> {
         let packs = self.pack_objects()?;
@@ -19,7 +19,7 @@ impl VaultReader {
         self.manifest.transaction(|manifest| {
             let known = manifest.packs()?;
             known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
-            if there.len() > known.intersection(&there).count() {
+            if !self.mains.is_empty() && there.len() > known.intersection(&there).count() {
                 self.read_indexes(manifest, &there)?;
                 self.add_packs(manifest, &packs)?;
             }
@@ -140,39 +140,17 @@ impl VaultReader {
         manifest.index_read(&hash)
     }
 
+    /// Whether the owner wrote a pack, as far as its header tells.
+    pub(crate) fn origin(&self, pack: &PackRecord) -> PackOrigin {
+        let own = ObjectHeader::owners(ObjectKind::Pack, &self.config.vault, self.generation());
+        if pack.header == own.write() { PackOrigin::Owner } else { PackOrigin::Other }
+    }
+
     /// A pack's header and trailer.
     pub(crate) fn read_pack(&self, hash: &ObjectHash, size: u64) -> Result<PackRecord, Error> {
         let ends = PackEnds::read(&self.store, hash, size, &self.config.vault)?;
         let trailer = ends.trailer(&self.store)?;
         ends.open(trailer, |header| self.sealing_of(header))
-    }
-
-    /// A manifest made from the packs alone.
-    pub(crate) fn manifest_from_packs(&self) -> Result<ChunkManifest, Error> {
-        let manifest = ChunkManifest::temporary()?;
-        self.sync_packs(&manifest)?;
-        Ok(manifest)
-    }
-}
-
-impl VaultPlace {
-    /// Takes out of the manifest what the store has lost, or will lose by a prune. What others have
-    /// added, a writer cannot read.
-    pub(crate) fn sync_known(&self) -> Result<(), Error> {
-        let packs = self.pack_objects()?;
-        let there: HashSet<ObjectHash> = packs.iter().map(|(hash, _)| *hash).collect();
-        let condemned = self.condemned()?;
-        self.manifest.transaction(|manifest| {
-            let known = manifest.packs()?;
-            known.difference(&there).try_for_each(|gone| manifest.forget_pack(gone))?;
-            manifest.condemn(&condemned)
-        })
-    }
-
-    /// Whether the owner wrote a pack, as far as its header tells.
-    pub(crate) fn origin(&self, pack: &PackRecord) -> PackOrigin {
-        let own = ObjectHeader::owners(ObjectKind::Pack, &self.config.vault, self.generation());
-        if pack.header == own.write() { PackOrigin::Owner } else { PackOrigin::Other }
     }
 
     /// The packs that the store has, and their sizes.
@@ -189,6 +167,13 @@ impl VaultPlace {
     pub(crate) fn condemned(&self) -> Result<HashSet<ObjectHash>, Error> {
         Ok(self.store.list("condemned/")?.iter().filter_map(hash_of).collect())
     }
+
+    /// A manifest made from the packs alone.
+    pub(crate) fn manifest_from_packs(&self) -> Result<ChunkManifest, Error> {
+        let manifest = ChunkManifest::temporary()?;
+        self.sync_packs(&manifest)?;
+        Ok(manifest)
+    }
 }
 
 /// The hash that ends an object's key.
@@ -204,26 +189,4 @@ fn trailers_together(ends: &[(ObjectHash, Result<PackEnds, Error>)]) -> usize {
         bytes <= MAX_READ_AHEAD_BYTES
     };
     ends.iter().take_while(fits).count().max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::limits::MAX_TRAILER_BYTES;
-
-    /// A footer is anybody's word: trailers that claim the most are read one by one.
-    #[test]
-    fn trailers_that_are_read_together_have_a_bound() {
-        let ends = |lengths: &[usize]| -> Vec<(ObjectHash, Result<PackEnds, Error>)> {
-            lengths.iter().map(|length| ([1; 32], Ok(PackEnds::of_length(*length)))).collect()
-        };
-        let half = usize::try_from(MAX_READ_AHEAD_BYTES / 2).unwrap();
-        assert_eq!(trailers_together(&ends(&[half, half, 1])), 2);
-        assert_eq!(trailers_together(&ends(&[half, half + 1])), 1);
-        assert_eq!(trailers_together(&ends(&[MAX_TRAILER_BYTES; 16])), 1);
-        assert_eq!(trailers_together(&ends(&[100; 16])), 16);
-        let mut lost = ends(&[half]);
-        lost.push(([2; 32], Err(Error::Missing("packs/".to_owned()))));
-        assert_eq!(trailers_together(&lost), 2);
-    }
 }

@@ -4,17 +4,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::PoisonError;
 
-use super::{VaultOwner, VaultPlace, pin};
+use super::{Vault, pin};
 use crate::Error;
 use crate::format::header::VaultId;
 use crate::format::roster::{
     NO_END, ROSTER_PREFIX, VaultRoster, VaultRosterSlot, roster_key, roster_number,
 };
-use crate::format::rotation::rotation_key;
 use crate::format::snapshot::SignerId;
 use crate::keys::{KeySlot, SLOT_PREFIX, SlotKind, slot_key};
 use crate::limits::{MAX_ROSTER_BYTES, MAX_SLOT_BYTES, MAX_VAULT_SLOTS};
-use crate::manifest::ManifestAccess;
 use crate::put::SkippedItem;
 use crate::store::{CreateOutcome, VaultStore};
 use crate::wire::hex;
@@ -161,7 +159,7 @@ pub(super) fn newest(
     Ok(NewestRoster { roster: newest, foreign })
 }
 
-impl VaultPlace {
+impl Vault {
     /// The owner's list of slots.
     pub(crate) fn roster(&self) -> VaultRoster {
         self.roster.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -200,15 +198,14 @@ impl VaultPlace {
 
     /// Refuses a writer that the owner has removed: nobody would believe what it signs.
     pub(crate) fn check_writer(&self) -> Result<(), Error> {
-        if self.reads() == ManifestAccess::Everything {
+        if !self.mains.is_empty() {
             return Ok(());
         }
         self.renew_roster()?;
-        let id = self.signer_id();
-        let until = self.signers()?.get(&id).map_or(0, |signer| signer.until);
+        let until = self.signers()?.get(&self.signer_id).map_or(0, |signer| signer.until);
         match until == NO_END {
             true => Ok(()),
-            false => Err(Error::WriterEnded { slot: hex(&id), until }),
+            false => Err(Error::WriterEnded { slot: hex(&self.signer_id), until }),
         }
     }
 
@@ -224,13 +221,13 @@ impl VaultPlace {
 
     /// Refuses a writer that was ended before the link of this number.
     pub(crate) fn check_believed(&self, number: u64) -> Result<(), Error> {
-        if self.reads() == ManifestAccess::Everything {
+        if !self.mains.is_empty() {
             return Ok(());
         }
-        let (id, there) = (self.signer_id(), self.newest_there()?.roster);
-        match there.listed(&id) {
+        let there = self.newest_there()?.roster;
+        match there.listed(&self.signer_id) {
             Some(listed) if listed.until < number => {
-                Err(Error::WriterEnded { slot: hex(&id), until: listed.until })
+                Err(Error::WriterEnded { slot: hex(&self.signer_id), until: listed.until })
             }
             _ => Ok(()),
         }
@@ -257,6 +254,92 @@ impl VaultPlace {
         Ok(problems)
     }
 
+    /// Signs what slots there are, in a vault that has no list yet. A store that cannot be written
+    /// to leaves it unsigned, which is a warning.
+    pub(super) fn sign_slots_once(&self) -> Result<(), Error> {
+        // A copy that lags is read, and not written to.
+        if self.lags() {
+            return Ok(());
+        }
+        if self.roster().generation < self.generation() {
+            return self.complete_rotation();
+        }
+        if self.roster().number > 0 {
+            return Ok(());
+        }
+        let unsigned = |reason: &str| {
+            self.warn([SkippedItem { path: ROSTER_PREFIX.to_owned(), reason: reason.to_owned() }]);
+        };
+        if self.mains.is_empty() || self.state.is_none() {
+            unsigned("Unsigned: the owner has signed no list of slots yet");
+            return Ok(());
+        }
+        let named = self.named_roster()?;
+        if named > 0 {
+            unsigned(
+                "the owner's list of slots is missing: `sealane vault repair` signs a new one",
+            );
+            return Ok(());
+        }
+        match self.list_slots(&mut |_| {}) {
+            // If a store does not keep written objects, a reader goes on; the first put stops.
+            Err(
+                Error::Store { .. }
+                | Error::StoreFull { .. }
+                | Error::Forgot(_)
+                | Error::Overwrites(_),
+            ) => {
+                unsigned("Unsigned: the list of slots could not be written");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Writes a new list: the slots that there are, changed by `change`.
+    pub(crate) fn list_slots(
+        &self,
+        change: &mut dyn FnMut(&mut Vec<VaultRosterSlot>),
+    ) -> Result<(), Error> {
+        self.owner("sign slots")?;
+        self.check_writable()?;
+        self.store.look_anew();
+        self.check_not_rotating()?;
+        // Another machine of the owner may have written one since this vault was opened.
+        let there = self.newest_there()?.roster;
+        let mut roster = self.roster();
+        if there.is_newer(&roster) {
+            roster = there;
+        }
+        if roster.number == 0 {
+            for slot in self.all_slots()? {
+                roster.slots.extend(self.listed(&slot));
+            }
+        }
+        change(&mut roster.slots);
+        let there = self.store.list(ROSTER_PREFIX)?;
+        let mut taken: Vec<u64> = there.iter().filter_map(|at| roster_number(&at.key)).collect();
+        taken.sort_unstable();
+        let named = self.named_roster()?;
+        roster.number = roster.number.max(named) + 1;
+        while taken.binary_search(&roster.number).is_ok() {
+            roster.number += 1;
+        }
+        roster.generation = self.generation();
+        roster.handovers = self.succession.handovers().to_vec();
+        let object = roster.write(&self.config.vault, &self.signer)?;
+        if self.store.put_and_read(&roster_key(roster.number), &object)? == CreateOutcome::Existed {
+            // Another machine of the owner was faster; what it wrote is read by the next open.
+            return Err(Error::Raced);
+        }
+        if let Some(state) = &self.state {
+            pin::write(&state.join("roster"), &object)?;
+        }
+        *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = roster;
+        // A machine that changes the main key looks for a newer list after it has said so.
+        self.check_not_rotating()
+    }
+
     /// The list entry of a slot that is as it was made.
     pub(crate) fn listed(&self, slot: &KeySlot) -> Option<VaultRosterSlot> {
         let writer = match slot.kind {
@@ -265,28 +348,6 @@ impl VaultPlace {
         };
         let (id, kind, hash) = (slot.id, slot.kind, slot.hash());
         Some(VaultRosterSlot { id, kind, hash, writer, until: NO_END })
-    }
-
-    /// Names a list of slots that the owner has still to sign.
-    pub(super) fn warn_of_unsigned(&self) {
-        if self.lags() {
-            return;
-        }
-        if self.roster().generation < self.generation() {
-            self.warn_unfinished("the owner has not completed a change of the main key yet");
-        } else if self.roster().number == 0 {
-            self.warn_unsigned("Unsigned: the owner has signed no list of slots yet");
-        }
-    }
-
-    fn warn_unsigned(&self, reason: &str) {
-        self.warn([SkippedItem { path: ROSTER_PREFIX.to_owned(), reason: reason.to_owned() }]);
-    }
-
-    /// Names a change of the main key that is not done.
-    pub(super) fn warn_unfinished(&self, reason: &str) {
-        let path = rotation_key(self.generation());
-        self.warn([SkippedItem { path, reason: reason.to_owned() }]);
     }
 
     /// The list that this machine remembers.
@@ -314,85 +375,5 @@ impl VaultPlace {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl VaultOwner {
-    /// Signs what slots there are, in a vault that has no list yet. A store that cannot be written
-    /// to leaves it unsigned, which is a warning.
-    pub(super) fn sign_slots_once(&self) -> Result<(), Error> {
-        // A copy that lags is read, and not written to.
-        if self.lags() {
-            return Ok(());
-        }
-        if self.roster().generation < self.generation() {
-            return self.complete_rotation();
-        }
-        if self.roster().number > 0 {
-            return Ok(());
-        }
-        let named = self.named_roster()?;
-        if named > 0 {
-            self.warn_unsigned(
-                "the owner's list of slots is missing: `sealane vault repair` signs a new one",
-            );
-            return Ok(());
-        }
-        match self.list_slots(&mut |_| {}) {
-            // If a store does not keep written objects, a reader goes on; the first put stops.
-            Err(
-                Error::Store { .. }
-                | Error::StoreFull { .. }
-                | Error::Forgot(_)
-                | Error::Overwrites(_),
-            ) => {
-                self.warn_unsigned("Unsigned: the list of slots could not be written");
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    /// Writes a new list: the slots that there are, changed by `change`.
-    pub(crate) fn list_slots(
-        &self,
-        change: &mut dyn FnMut(&mut Vec<VaultRosterSlot>),
-    ) -> Result<(), Error> {
-        self.check_writable()?;
-        self.store.look_anew();
-        self.check_not_rotating()?;
-        // Another machine of the owner may have written one since this vault was opened.
-        let there = self.newest_there()?.roster;
-        let mut roster = self.roster();
-        if there.is_newer(&roster) {
-            roster = there;
-        }
-        if roster.number == 0 {
-            for slot in self.all_slots()? {
-                roster.slots.extend(self.listed(&slot));
-            }
-        }
-        change(&mut roster.slots);
-        let there = self.store.list(ROSTER_PREFIX)?;
-        let mut taken: Vec<u64> = there.iter().filter_map(|at| roster_number(&at.key)).collect();
-        taken.sort_unstable();
-        let named = self.named_roster()?;
-        roster.number = roster.number.max(named) + 1;
-        while taken.binary_search(&roster.number).is_ok() {
-            roster.number += 1;
-        }
-        roster.generation = self.generation();
-        roster.handovers = self.succession.handovers().to_vec();
-        let object = roster.write(&self.config.vault, self.signer())?;
-        if self.store.put_and_read(&roster_key(roster.number), &object)? == CreateOutcome::Existed {
-            // Another machine of the owner was faster; what it wrote is read by the next open.
-            return Err(Error::Raced);
-        }
-        if let Some(state) = &self.state {
-            pin::write(&state.join("roster"), &object)?;
-        }
-        *self.roster.lock().unwrap_or_else(PoisonError::into_inner) = roster;
-        // A machine that changes the main key looks for a newer list after it has said so.
-        self.check_not_rotating()
     }
 }

@@ -16,7 +16,8 @@ use crate::store::VaultStore;
 /// The result of admitting a caller.
 pub(super) struct VaultAdmission {
     pub(super) pin: VaultPin,
-    pub(super) unlocked: UnlockedMainKey,
+    /// None for a writer.
+    pub(super) unlocked: Option<UnlockedMainKey>,
 }
 
 pub(super) fn admit(
@@ -27,10 +28,13 @@ pub(super) fn admit(
     options: &OpenOptions,
 ) -> Result<VaultAdmission, Error> {
     let pin = VaultPin::check(store, &config.vault, &trusted.succession, options)?;
+    if secret.adds() {
+        return Ok(VaultAdmission { pin, unlocked: None });
+    }
     let owner = trusted.succession.current();
     let mut accept = |main: &VaultSecretKey| Ok(owner_of(main, &config.vault)? == owner);
     let unlocked = unlock(store, &config.vault, secret, &trusted.roster, &mut accept)?;
-    Ok(VaultAdmission { pin, unlocked })
+    Ok(VaultAdmission { pin, unlocked: Some(unlocked) })
 }
 
 /// The main key, and what lay among the slots that is none.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::VaultReader;
+use super::Vault;
 use super::chain::{ChainHead, snapshot_of};
 use super::ledger::SnapshotChain;
 use super::trust::SignerKey;
@@ -102,7 +102,7 @@ impl SnapshotLedger {
     }
 }
 
-impl VaultReader {
+impl Vault {
     /// Reads every link, and refuses while one of them may name data and cannot be read, unless
     /// its number is one of `give_up`.
     pub(crate) fn ledger(&self, give_up: &BTreeSet<u64>) -> Result<SnapshotLedger, Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::VaultPlace;
+use super::Vault;
 use super::chain::ChainHead;
 use super::ledger::{ChainLedger, ChainStanding, LedgerTrust, SnapshotChain};
 use super::succession::TakenOver;
@@ -13,7 +13,7 @@ use crate::format::snapshot::{SealedSnapshotLink, SignerId, snapshot_key, snapsh
 use crate::limits::{MAX_LINK_LISTINGS, MAX_SNAPSHOT_BYTES};
 use crate::wire::hex;
 
-impl VaultPlace {
+impl Vault {
     /// Reads the chain from its beginning, or from a head that was seen.
     pub(crate) fn walk(&self, from: Option<ChainHead>) -> Result<SnapshotChain, Error> {
         let read = self.walk_once(from);

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sealane_vault::hostile::{self, FalseLink, HostileChunk};
 use sealane_vault::{
-    Argon2Cost, ChunkId, FilePiece, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret,
-    SnapshotEntry, SnapshotEntryKind, VaultMetadata, VaultOwner, VaultPlace, VaultStore,
-    VaultWriter, WriterKey,
+    Argon2Cost, ChunkId, FilePiece, GetOptions, OpenOptions, PutOptions, SlotSecret, SnapshotEntry,
+    SnapshotEntryKind, Vault, VaultMetadata, VaultStore, WriterKey,
 };
 
 /// Bytes that may be held above a quiet run.
@@ -67,7 +66,7 @@ fn options(folder: &Path, name: &str) -> OpenOptions {
 /// All that an owner who remembers nothing does with what is there.
 fn reads(folder: &Path, state: &str) {
     let secret = SlotSecret::Passphrase(b"secret");
-    let vault = VaultOwner::open(store(folder), &secret, &options(folder, state)).unwrap();
+    let vault = Vault::open(store(folder), &secret, &options(folder, state)).unwrap();
     let _ = vault.verify(true);
     let target = folder.join(format!("{state}-target"));
     if let Ok(snapshot) = vault.snapshot(None) {
@@ -80,13 +79,11 @@ fn reads(folder: &Path, state: &str) {
 }
 
 /// A vault into which a writer has put the bomb.
-fn bombed(
-    bomb: impl FnOnce(&VaultPlace) -> (Vec<HostileChunk>, Vec<ChunkId>),
-) -> tempfile::TempDir {
+fn bombed(bomb: impl FnOnce(&Vault) -> (Vec<HostileChunk>, Vec<ChunkId>)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
     let secret = (b"secret", cost, VaultMetadata::Sealed);
-    let owner = VaultOwner::init(
+    let owner = Vault::init(
         store(folder.path()),
         secret.0,
         secret.1,
@@ -97,7 +94,7 @@ fn bombed(
     owner.put_reader("quiet", &mut &b"quiet"[..], &PutOptions::default()).unwrap();
     let key = owner.add_writer("bad").unwrap();
     let options = options(folder.path(), "w");
-    let writer = VaultWriter::open(store(folder.path()), &key, &options).unwrap();
+    let writer = Vault::open(store(folder.path()), &SlotSecret::Writer(&key), &options).unwrap();
     let (lies, pages) = bomb(&writer);
     let size = hostile::plant_pack(&writer, &lies).unwrap();
     println!("a pack of {size} bytes");
@@ -108,7 +105,7 @@ fn bombed(
 }
 
 /// The hash of the newest link.
-fn head(vault: &VaultPlace) -> [u8; 32] {
+fn head(vault: &Vault) -> [u8; 32] {
     let head = vault.head_text().unwrap();
     let hash = head.split_once(':').unwrap().1;
     let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();
@@ -124,7 +121,7 @@ fn file(pieces: Vec<FilePiece>) -> SnapshotEntry {
 }
 
 fn paged(
-    writer: &VaultPlace,
+    writer: &Vault,
     mut lies: Vec<HostileChunk>,
     entry: &SnapshotEntry,
 ) -> (Vec<HostileChunk>, Vec<ChunkId>) {
@@ -150,7 +147,7 @@ fn tagged() -> tempfile::TempDir {
     let folder = bombed(|writer| paged(writer, vec![], &file(vec![FilePiece::Hole { bytes: 5 }])));
     let key = another_writer(folder.path());
     let options = options(folder.path(), "w2");
-    let writer = VaultWriter::open(store(folder.path()), &key, &options).unwrap();
+    let writer = Vault::open(store(folder.path()), &SlotSecret::Writer(&key), &options).unwrap();
     let (previous, tags) = (head(&writer), vec![String::new(); 4_000_000]);
     let link = FalseLink { number: 3, previous, tags, ..FalseLink::default() };
     hostile::plant_link(&writer, link).unwrap();
@@ -160,7 +157,7 @@ fn tagged() -> tempfile::TempDir {
 /// Another writer of the vault.
 fn another_writer(folder: &Path) -> WriterKey {
     let secret = SlotSecret::Passphrase(b"secret");
-    let owner = VaultOwner::open(store(folder), &secret, &options(folder, "o")).unwrap();
+    let owner = Vault::open(store(folder), &secret, &options(folder, "o")).unwrap();
     owner.add_writer("worse").unwrap()
 }
 

@@ -5,21 +5,21 @@ use std::fs;
 
 use crate::shared::{Host, Place, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{PruneOptions, PutAccess, PutOptions, RetentionRules, VaultOwner, VaultWriter};
+use sealane_vault::{PruneOptions, PutOptions, RetentionRules, Vault};
 
-fn put(vault: &dyn PutAccess, name: &str) -> u64 {
+fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
 }
 
 /// Signs a link as a removed writer that keeps no rules.
-fn sign_anyway(writer: &VaultWriter) -> u64 {
+fn sign_anyway(writer: &Vault) -> u64 {
     let (number, previous) = head(writer);
     let link = FalseLink { number: number + 1, previous, ..FalseLink::default() };
     hostile::plant_link(writer, link).unwrap();
     number + 1
 }
 
-fn numbers(vault: &VaultOwner) -> Vec<u64> {
+fn numbers(vault: &Vault) -> Vec<u64> {
     vault.snapshots().unwrap().iter().map(|snapshot| snapshot.number).collect()
 }
 
@@ -78,7 +78,7 @@ fn what_it_adds_later_is_no_snapshot_and_stops_nobody() {
 }
 
 /// A source that removes the writer when it is read.
-struct Removing<'a>(Option<(&'a VaultOwner, &'a str)>);
+struct Removing<'a>(Option<(&'a Vault, &'a str)>);
 
 impl std::io::Read for Removing<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {

@@ -12,8 +12,8 @@ use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, copy, head};
 use sealane_group::Identity;
 use sealane_vault::hostile::{self, FalseLink, HostileChunk};
 use sealane_vault::{
-    Error, OpenOptions, PruneOptions, PutAccess, PutOptions, RecoveryCode, RetentionRules,
-    RotateOptions, RotatedVault, SlotSecret, VaultOwner, VaultWriter,
+    Error, OpenOptions, PruneOptions, PutOptions, RecoveryCode, RetentionRules, RotateOptions,
+    RotatedVault, SlotSecret, Vault,
 };
 
 const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
@@ -27,14 +27,14 @@ fn try_rotate(place: &Place) -> Result<RotatedVault, Error> {
     place.try_open()?.rotate(&SECRET, &place.options(), &options)
 }
 
-fn put(vault: &dyn PutAccess, name: &str) -> u64 {
+fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
 }
 
 /// Opens where `state` is what is remembered.
-fn open(place: &Place, secret: &SlotSecret<'_>, state: &str) -> Result<VaultOwner, Error> {
+fn open(place: &Place, secret: &SlotSecret<'_>, state: &str) -> Result<Vault, Error> {
     let options = OpenOptions { state: Some(place.path(state)), ..OpenOptions::default() };
-    VaultOwner::open(place.store(), secret, &options)
+    Vault::open(place.store(), secret, &options)
 }
 
 fn tree(place: &Place) -> PathBuf {
@@ -62,7 +62,7 @@ fn play_back(place: &Place, objects: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// Restores the newest snapshot and compares it with the source.
-fn assert_whole(place: &Place, vault: &VaultOwner) {
+fn assert_whole(place: &Place, vault: &Vault) {
     let (target, failed) = place.restores(vault, None);
     assert_eq!(failed, []);
     assert_same(&place.path("source"), &target);
@@ -74,18 +74,15 @@ fn an_unchanged_tree_is_not_stored_again_by_anybody() {
     let source = tree(&place);
     let owner = place.init();
     let host = Host::of(&place, &owner, "host");
-    let put = |vault: &dyn PutAccess| {
-        vault.put_paths(std::slice::from_ref(&source), &PutOptions::default())
-    };
-    put(&place.open()).unwrap();
-    put(&place.open_afresh("second")).unwrap();
-    put(&host.open(&place)).unwrap();
+    let put = |vault: Vault| vault.put_paths(std::slice::from_ref(&source), &Default::default());
+    put(place.open()).unwrap();
+    put(place.open_afresh("second")).unwrap();
+    put(host.open(&place)).unwrap();
     let packs = keys(&place, "packs/");
     for _ in 0..2 {
         drop(rotate(&place));
-        let second: Box<dyn PutAccess> = Box::new(place.open_afresh("second"));
-        for vault in [place.open_to_put(), second, host.open_to_put(&place)] {
-            let put = put(vault.as_ref()).unwrap();
+        for vault in [place.open(), place.open_afresh("second"), host.open(&place)] {
+            let put = put(vault).unwrap();
             assert_eq!((put.counts.new_chunks, put.counts.stored_bytes), (0, 0));
         }
         assert_eq!(keys(&place, "packs/"), packs);
@@ -96,7 +93,7 @@ fn an_unchanged_tree_is_not_stored_again_by_anybody() {
     let report = place.open().prune(&prune).unwrap();
     assert!(report.repacked > 0 && keys(&place, "packs/").is_disjoint(&packs), "{report:?}");
     for vault in [place.open(), place.open_afresh("second"), place.open_afresh("third")] {
-        assert_eq!(put(&vault).unwrap().counts.stored_bytes, 0);
+        assert_eq!(put(vault).unwrap().counts.stored_bytes, 0);
     }
     assert_whole(&place, &place.open_afresh("fresh"));
     assert_eq!(place.open().verify(true).unwrap().problems, []);
@@ -174,19 +171,20 @@ fn pins_follow_the_change_and_a_store_that_plays_it_back_is_refused() {
     for expect in [&anchor, &after] {
         let state = Some(place.path(&expect[40..]));
         let options = OpenOptions { state, expect: Some(expect.clone()), ..Default::default() };
-        assert_eq!(VaultOwner::open(place.store(), &SECRET, &options).unwrap().anchor(), after);
+        assert_eq!(Vault::open(place.store(), &SECRET, &options).unwrap().anchor(), after);
     }
     play_back(&place, &before);
     for state in ["state", "second"] {
         let refused = open(&place, &SECRET, state).unwrap_err();
         assert_eq!(refused.info().name, "VaultExchanged");
     }
-    let refused = host.try_open(&place).unwrap_err();
+    let writer = SlotSecret::Writer(&host.key);
+    let refused = open(&place, &writer, "host").unwrap_err();
     assert_eq!(refused.info().name, "VaultExchanged");
     // A machine that remembers nothing is told what to expect; without, the first use is trusted.
     let state = Some(place.path("fresh"));
     let options = OpenOptions { state, expect: Some(after), ..OpenOptions::default() };
-    let refused = VaultOwner::open(place.store(), &SECRET, &options).unwrap_err();
+    let refused = Vault::open(place.store(), &SECRET, &options).unwrap_err();
     assert_eq!(refused.info().name, "VaultExchanged");
 }
 
@@ -280,7 +278,7 @@ fn a_second_hand_over_beside_the_true_one_stops_nobody() {
                 copy(&place.path("state"), &remembered.path("state"));
             }
             let options = OpenOptions { state: Some(remembered.path("state")), ..place.options() };
-            let open = || VaultOwner::open(place.store(), &SECRET, &options);
+            let open = || Vault::open(place.store(), &SECRET, &options);
             let vault = match open() {
                 // A machine that has seen the true one misses it.
                 Err(Error::RolledBack { .. }) if state == "state" && !without.is_empty() => {
@@ -405,7 +403,7 @@ fn it_goes_on_from_wherever_it_was_interrupted() {
                 copy(&place.path("then"), &remembered.path("state"));
             }
             let options = OpenOptions { state: Some(remembered.path("state")), ..place.options() };
-            let open = || VaultOwner::open(place.store(), &SECRET, &options);
+            let open = || Vault::open(place.store(), &SECRET, &options);
             let written = host.open(&place);
             put(&written, "beside it");
             let mut vault = open().unwrap_or_else(|error| panic!("{step:?}, {state}: {error}"));
@@ -470,14 +468,14 @@ fn each_object_of_a_changed_vault_lost_or_damaged_in_turn() {
 }
 
 /// With the passphrase or the paper; where the config is gone, after mending it.
-fn open_somehow(place: &Place, state: &Path, code: &RecoveryCode) -> Result<VaultOwner, Error> {
+fn open_somehow(place: &Place, state: &Path, code: &RecoveryCode) -> Result<Vault, Error> {
     let options = OpenOptions { state: Some(state.to_owned()), ..OpenOptions::default() };
-    let open = |secret: &SlotSecret<'_>| VaultOwner::open(place.store(), secret, &options);
+    let open = |secret: &SlotSecret<'_>| Vault::open(place.store(), secret, &options);
     match open(&SECRET) {
         Err(Error::WrongKey | Error::SlotsDamaged(_)) => open(&SlotSecret::Recovery(code)),
         Err(Error::NoVault(_) | Error::Malformed { .. } | Error::Signature(_)) => {
             let options = OpenOptions { objects_alone: true, ..options.clone() };
-            let vault = VaultOwner::open(place.store(), &SECRET, &options)?;
+            let vault = Vault::open(place.store(), &SECRET, &options)?;
             assert!(vault.mend_config()?);
             open(&SECRET)
         }
@@ -516,21 +514,6 @@ fn a_handle_from_before_a_change_says_so_instead_of_hiding_what_came_after_it() 
     assert_eq!(open(&place, &SECRET, "before").unwrap().snapshots().unwrap().len(), 2);
 }
 
-/// A machine that puts while the main key changes.
-enum RotatingHost {
-    Owner(VaultOwner),
-    Writer(VaultWriter),
-}
-
-impl RotatingHost {
-    fn access(&self) -> &dyn PutAccess {
-        match self {
-            RotatingHost::Owner(vault) => vault,
-            RotatingHost::Writer(vault) => vault,
-        }
-    }
-}
-
 #[test]
 fn beside_puts_and_prunes_of_other_machines() {
     let place = Place::new();
@@ -541,7 +524,7 @@ fn beside_puts_and_prunes_of_other_machines() {
     drop(owner);
     let (done, puts) = (AtomicBool::new(false), AtomicU64::new(0));
     let changes = Cell::new(0);
-    let run = |open: &(dyn Fn() -> Result<RotatingHost, Error> + Sync), name: &str| {
+    let run = |open: &(dyn Fn() -> Result<Vault, Error> + Sync), name: &str, prune: bool| {
         let mut kept = Vec::new();
         for turn in 0.. {
             if done.load(Ordering::Relaxed) {
@@ -553,11 +536,9 @@ fn beside_puts_and_prunes_of_other_machines() {
                 retry(&|| {
                     let vault = open()?;
                     let mut bytes = name.as_bytes();
-                    let put = vault.access().put_reader(&name, &mut bytes, &Default::default())?;
+                    let put = vault.put_reader(&name, &mut bytes, &PutOptions::default())?;
                     puts.fetch_add(1, Ordering::Relaxed);
-                    if let RotatingHost::Owner(vault) = vault
-                        && turn % 2 == 0
-                    {
+                    if prune && turn % 2 == 0 {
                         let keep = RetentionRules { last: 10_000, ..RetentionRules::default() };
                         vault.prune(&PruneOptions { keep, ..PruneOptions::default() })?;
                     }
@@ -567,13 +548,15 @@ fn beside_puts_and_prunes_of_other_machines() {
         }
         kept
     };
-    let second = || open(&place, &SECRET, "second").map(RotatingHost::Owner);
-    let writer = || host.try_open(&place).map(RotatingHost::Writer);
+    let second = || open(&place, &SECRET, "second");
+    let writer = || open(&place, &SlotSecret::Writer(&host.key), "host");
     let kept = std::thread::scope(|scope| {
         // Also where this thread panics: the others would go on for ever.
         let _done = SetWhenDropped(&done);
-        let threads =
-            [scope.spawn(|| run(&second, "second")), scope.spawn(|| run(&writer, "host"))];
+        let threads = [
+            scope.spawn(|| run(&second, "second", true)),
+            scope.spawn(|| run(&writer, "host", false)),
+        ];
         while puts.load(Ordering::Relaxed) < 5 && changes.get() < 12 {
             retry(&|| try_rotate(&place).map(|_| 0));
             changes.set(changes.get() + 1);

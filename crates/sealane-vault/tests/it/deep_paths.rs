@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::shared::{Place, assert_same};
-use sealane_vault::{GetOptions, PutAccess, PutOptions};
+use sealane_vault::{GetOptions, PutOptions};
 
 /// The longest path that a system call takes: 4,096 bytes with the zero at its end.
 const LONGEST: usize = 4095;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place, mixed_files, odd_files};
-use sealane_vault::{ChunkCompression, PutAccess, PutOptions, SlotSecret, VaultOwner, VaultStore};
+use sealane_vault::{ChunkCompression, PutOptions, SlotSecret, Vault, VaultStore};
 
 /// Packs and indexes: what does not name a time.
 fn packs(place: &Place) -> BTreeMap<String, Vec<u8>> {
@@ -35,8 +35,7 @@ fn one_two_and_four_threads_write_the_same_objects() {
             }
             let store = VaultStore::open(other.path("vault").to_str().unwrap()).unwrap();
             let vault =
-                VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &other.options())
-                    .unwrap();
+                Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &other.options()).unwrap();
             let options = PutOptions { compression, threads, ..PutOptions::default() };
             vault.put_paths(std::slice::from_ref(&source), &options).unwrap();
             let packs = packs(&other);

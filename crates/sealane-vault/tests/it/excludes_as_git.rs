@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::shared::Place;
-use sealane_vault::{PutAccess, PutOptions, PutReport, VaultOwner};
+use sealane_vault::{PutOptions, PutReport, Vault};
 
 /// Files of a small project.
 const FILES: &[&str] = &[
@@ -125,7 +125,7 @@ fn by_git(folder: &Path) -> BTreeSet<Vec<u8>> {
 }
 
 /// The files that a put keeps.
-fn kept(vault: &VaultOwner, folder: &Path, options: &PutOptions) -> (BTreeSet<Vec<u8>>, PutReport) {
+fn kept(vault: &Vault, folder: &Path, options: &PutOptions) -> (BTreeSet<Vec<u8>>, PutReport) {
     let put = vault.put_paths(&[folder.to_owned()], options).unwrap();
     let snapshot = vault.snapshot(Some(put.snapshot)).unwrap();
     let root = [folder.file_name().unwrap().as_bytes(), b"/"].concat();

@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::shared::{Host, PASSPHRASE, Place, assert_same, flip, odd_files};
 use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RecoveryCode,
-    RetentionRules, SkippedItem, SlotSecret, VaultOwner, VaultStore,
+    Error, GetOptions, OpenOptions, PruneOptions, PutOptions, RecoveryCode, RetentionRules,
+    SkippedItem, SlotSecret, Vault, VaultStore,
 };
 
 /// A vault with the first state of a tree and a second one, a writer's copy among them.
@@ -38,7 +38,7 @@ fn kept() -> Kept {
 
 impl Kept {
     /// The vault as it was, but for one object; opened by whoever remembers nothing.
-    fn with(&self, key: &str, bytes: Option<&[u8]>) -> (Place, Result<VaultOwner, Error>) {
+    fn with(&self, key: &str, bytes: Option<&[u8]>) -> (Place, Result<Vault, Error>) {
         let place = Place::new();
         for (name, content) in &self.objects {
             let content = if name == key { bytes } else { Some(content.as_slice()) };
@@ -51,9 +51,9 @@ impl Kept {
     }
 
     /// Opens with the passphrase, and with the paper where its slot is gone.
-    fn open(&self, place: &Place) -> Result<VaultOwner, Error> {
+    fn open(&self, place: &Place) -> Result<Vault, Error> {
         let store = || VaultStore::open(place.path("vault").to_str().unwrap()).unwrap();
-        let open = |secret: &SlotSecret<'_>| VaultOwner::open(store(), secret, &place.options());
+        let open = |secret: &SlotSecret<'_>| Vault::open(store(), secret, &place.options());
         match open(&SlotSecret::Passphrase(PASSPHRASE)) {
             Err(Error::WrongKey | Error::SlotsDamaged(_)) => {
                 open(&SlotSecret::Recovery(&self.code))
@@ -62,7 +62,7 @@ impl Kept {
                 // Only the config is that important, and a repair writes it again.
                 let options = OpenOptions { objects_alone: true, ..place.options() };
                 let secret = SlotSecret::Passphrase(PASSPHRASE);
-                let vault = VaultOwner::open(store(), &secret, &options)?;
+                let vault = Vault::open(store(), &secret, &options)?;
                 assert!(vault.mend_config()?);
                 open(&secret)
             }
@@ -149,7 +149,7 @@ fn bit_rot_in_each_object_and_a_put_of_the_source_make_it_whole() {
             assert!(lost, "{key} at {at}: {:?}", repaired.lost);
             let afresh = OpenOptions { state: Some(place.path("x")), ..OpenOptions::default() };
             let secret = SlotSecret::Recovery(&kept.code);
-            if let Ok(fresh) = VaultOwner::open(place.store(), &secret, &afresh) {
+            if let Ok(fresh) = Vault::open(place.store(), &secret, &afresh) {
                 let (target, failed) = place.restores(&fresh, None);
                 assert_eq!(failed, [], "{key} at {at}");
                 assert_same(&source, &target);
@@ -175,8 +175,7 @@ fn a_second_whole_copy_is_used_by_every_reader() {
         assert_same(&source, &target);
     }
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault =
-        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = tempfile::tempdir().unwrap();
     let got = vault.recover_to(Some(1), target.path(), &GetOptions::default()).unwrap();
     assert_eq!(got.report.failed, []);
@@ -266,9 +265,8 @@ fn a_machine_that_never_read_the_damage_prunes_the_damaged_copy_and_not_the_heal
         let place = Place::new();
         let content = crate::shared::Seed(seed).random(50_000);
         let source = place.source(|folder| fs::write(folder.join("file"), content).unwrap());
-        let put = |vault: &dyn PutAccess| {
-            vault.put_paths(std::slice::from_ref(&source), &Default::default())
-        };
+        let put =
+            |vault: &Vault| vault.put_paths(std::slice::from_ref(&source), &Default::default());
         let owner = place.init();
         put(&owner).unwrap();
         drop(place.open_afresh("other"));
@@ -350,7 +348,7 @@ fn a_chunk_that_opens_in_no_pack_keeps_all_of_them_and_names_them() {
     let source = place.source(|folder| fs::write(folder.join("file"), content).unwrap());
     let owner = place.init();
     let host = Host::of(&place, &owner, "host");
-    for vault in [place.open_to_put(), host.open_to_put(&place)] {
+    for vault in [place.open(), host.open(&place)] {
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     }
     let whole = place.objects();

@@ -3,14 +3,12 @@
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place};
-use sealane_vault::{
-    OpenOptions, PutAccess, PutOptions, SlotSecret, VaultMetadata, VaultOwner, leaks,
-};
+use sealane_vault::{OpenOptions, PutOptions, SlotSecret, Vault, VaultMetadata, leaks};
 
 const NAME: &str = "very-secret-name-of-a-file";
 const CONTENT: &[u8] = b"a known file whose presence somebody would like to confirm";
 
-fn fill(place: &Place, metadata: VaultMetadata) -> VaultOwner {
+fn fill(place: &Place, metadata: VaultMetadata) -> Vault {
     let source = place.source(|folder| {
         fs::create_dir(folder.join("confidential-folder")).unwrap();
         fs::write(folder.join("confidential-folder").join(NAME), CONTENT).unwrap();
@@ -108,8 +106,8 @@ fn a_wrong_passphrase_opens_nothing() {
     fill(&place, VaultMetadata::Sealed);
     let options = OpenOptions { state: Some(place.path("other")), ..OpenOptions::default() };
     for wrong in [&b""[..], b"correct horse battery stapl", b"Correct horse battery staple"] {
-        let opened = VaultOwner::open(place.store(), &SlotSecret::Passphrase(wrong), &options);
+        let opened = Vault::open(place.store(), &SlotSecret::Passphrase(wrong), &options);
         assert_eq!(opened.unwrap_err().info().name, "WrongKey");
     }
-    assert!(VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).is_ok());
+    assert!(Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).is_ok());
 }

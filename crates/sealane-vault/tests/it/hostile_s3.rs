@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -45,51 +43,14 @@ struct Bucket {
     event: Mutex<Option<Event>>,
     /// The requests, each with its method, key and query.
     seen: Mutex<Vec<String>>,
-    refusals: Mutex<Refusals>,
+    /// How many requests are still refused, and with which status.
+    refusals: Mutex<(usize, u16)>,
     /// The bytes given in the place of objects whose tags stay.
     rotten: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// Requests of a thousand that fail.
-    faults: AtomicU64,
-    /// Requests so far.
-    requests: AtomicU64,
     gate: Gate,
 }
 
-/// A way in which a request fails.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RequestFault {
-    /// It is refused, and nothing is done.
-    Refused,
-    /// It is done, and its answer is lost.
-    Lost,
-}
-
-impl Bucket {
-    /// The fault of the next request, in an order that looks like none.
-    fn fault(&self) -> Option<RequestFault> {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let drawn = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let fails = drawn % 1000 < self.faults.load(Ordering::Relaxed);
-        let fault = if (drawn / 1000).is_multiple_of(2) {
-            RequestFault::Refused
-        } else {
-            RequestFault::Lost
-        };
-        fails.then_some(fault)
-    }
-}
-
-/// The requests that are refused.
-#[derive(Default)]
-struct Refusals {
-    /// A part of their keys.
-    part: &'static str,
-    /// How many still are.
-    left: usize,
-    status: u16,
-}
-
-/// Holds readers until so many of them wait.
+/// Holds readers of links until so many of them wait.
 #[derive(Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -98,10 +59,6 @@ struct Gate {
 
 #[derive(Default)]
 struct GateState {
-    /// A part of the keys that are held.
-    part: &'static str,
-    /// Whether who waits in vain goes on after a while.
-    lets_go: bool,
     wanted: usize,
     waiting: usize,
     most: usize,
@@ -109,30 +66,16 @@ struct GateState {
 
 /// How long a reader waits for the others.
 const GATE: Duration = Duration::from_secs(60);
-/// The same where it is let go.
-const LET_GO: Duration = Duration::from_millis(50);
-
-/// Shorter parts of objects are not held.
-const HELD_BYTES: usize = 1 << 20;
 
 impl Gate {
-    /// Whether a request is one of those that are held: of a whole object, or of a long part.
-    fn holds(&self, request: &Request) -> bool {
-        let state = self.state.lock().unwrap();
-        let is_long = range(request).is_none_or(|range| range.len() >= HELD_BYTES);
-        state.wanted > 0 && request.key.contains(state.part) && is_long
-    }
-
     fn pass<T>(&self, serve: impl FnOnce() -> T) -> T {
         let mut state = self.state.lock().unwrap();
         state.waiting += 1;
         state.most = state.most.max(state.waiting);
         self.moved.notify_all();
         let closed = |state: &mut GateState| state.most < state.wanted;
-        let patience = if state.lets_go { LET_GO } else { GATE };
-        let (mut state, waited) = self.moved.wait_timeout_while(state, patience, closed).unwrap();
-        let is_over = waited.timed_out() && !state.lets_go;
-        assert!(!is_over, "{} of {} readers came", state.most, state.wanted);
+        let (mut state, waited) = self.moved.wait_timeout_while(state, GATE, closed).unwrap();
+        assert!(!waited.timed_out(), "{} of {} readers came", state.most, state.wanted);
         drop(state);
         let served = serve();
         state = self.state.lock().unwrap();
@@ -191,12 +134,7 @@ impl HostileS3 {
 
     /// Answers so many requests with this status from now on, and serves the rest.
     pub(crate) fn refuse(&self, requests: usize, status: u16) {
-        self.refuse_at("", requests, status);
-    }
-
-    /// The same of requests for keys that have `part` in them.
-    pub(crate) fn refuse_at(&self, part: &'static str, requests: usize, status: u16) {
-        *self.bucket.refusals.lock().unwrap() = Refusals { part, left: requests, status };
+        *self.bucket.refusals.lock().unwrap() = (requests, status);
     }
 
     /// Gives other bytes for a key, and says nothing of it in its listings.
@@ -204,29 +142,13 @@ impl HostileS3 {
         self.bucket.rotten.lock().unwrap().insert(key.to_owned(), bytes);
     }
 
-    /// Gives the key's own bytes again.
-    pub(crate) fn heal(&self, key: &str) {
-        self.bucket.rotten.lock().unwrap().remove(key);
-    }
-
-    /// Lets so many requests of a thousand fail from now on: it refuses them, or loses the answer.
-    pub(crate) fn fail(&self, per_mille: u64) {
-        self.bucket.faults.store(per_mille, Ordering::Relaxed);
-    }
-
-    /// Serves no object whose key has `part` in it until so many are asked for at once.
-    pub(crate) fn hold(&self, part: &'static str, readers: usize) {
+    /// Serves no link until so many are asked for at once.
+    pub(crate) fn hold_links(&self, readers: usize) {
         *self.bucket.gate.state.lock().unwrap() =
-            GateState { part, wanted: readers, ..GateState::default() };
+            GateState { wanted: readers, ..GateState::default() };
     }
 
-    /// The same, but who waits in vain is served after a while.
-    pub(crate) fn gather(&self, part: &'static str, readers: usize) {
-        *self.bucket.gate.state.lock().unwrap() =
-            GateState { part, lets_go: true, wanted: readers, ..GateState::default() };
-    }
-
-    /// How many of them were asked for at once since then, at most.
+    /// How many links were asked for at once since then, at most.
     pub(crate) fn most_at_once(&self) -> usize {
         self.bucket.gate.state.lock().unwrap().most
     }
@@ -307,15 +229,13 @@ fn serve(client: TcpStream, bucket: &Bucket) {
     bucket.seen.lock().unwrap().push(format!("{method} {key}?{query}"));
     let refused = {
         let mut refusals = bucket.refusals.lock().unwrap();
-        let is_refused = refusals.left > 0 && key.contains(refusals.part);
-        refusals.left -= usize::from(is_refused);
-        is_refused.then_some(refusals.status)
+        let (left, status) = *refusals;
+        refusals.0 = left.saturating_sub(1);
+        (left > 0).then_some(status)
     };
-    let fault = bucket.fault();
-    let refused = refused.or((fault == Some(RequestFault::Refused)).then_some(500));
     let (status, body) = match &*request.method {
         _ if refused.is_some() => (refused.unwrap(), Vec::new()),
-        "GET" if bucket.gate.holds(&request) => bucket.gate.pass(|| get(bucket, &request)),
+        "GET" if request.key.contains("/snapshots/") => bucket.gate.pass(|| get(bucket, &request)),
         "PUT" => (put(bucket, &request), Vec::new()),
         "GET" if request.key.is_empty() => (200, list(bucket, &request)),
         "GET" | "HEAD" => get(bucket, &request),
@@ -344,9 +264,6 @@ fn serve(client: TcpStream, bucket: &Bucket) {
         let range = header(&request.head, "range").unwrap().replace("bytes=", "bytes ");
         let size = bucket.objects.lock().unwrap().get(&request.key).map_or(0, Vec::len);
         head.push_str(&format!("content-range: {range}/{size}\r\n"));
-    }
-    if fault == Some(RequestFault::Lost) {
-        return;
     }
     let body = if request.method == "HEAD" { Vec::new() } else { body };
     let reply = [head.as_bytes(), b"\r\n", &body].concat();
@@ -402,18 +319,13 @@ fn get(bucket: &Bucket, request: &Request) -> (u16, Vec<u8>) {
     let Some(object) = objects.get(&request.key) else { return (404, Vec::new()) };
     let rotten = bucket.rotten.lock().unwrap();
     let object = rotten.get(&request.key).unwrap_or(object);
-    let Some(range) = range(request) else { return (200, object.clone()) };
-    match object.get(range.start..range.end.min(object.len())) {
+    let Some(range) = header(&request.head, "range") else { return (200, object.clone()) };
+    let (from, to) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+    let (from, to) = (from.parse::<usize>().unwrap(), to.parse::<usize>().unwrap() + 1);
+    match object.get(from..to.min(object.len())) {
         Some(part) => (206, part.to_vec()),
         None => (416, Vec::new()),
     }
-}
-
-/// The part of an object that is asked for.
-fn range(request: &Request) -> Option<Range<usize>> {
-    let range = header(&request.head, "range")?;
-    let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
-    Some(from.parse().ok()?..to.parse::<usize>().ok()? + 1)
 }
 
 /// Another one for other bytes, as a real server has it.

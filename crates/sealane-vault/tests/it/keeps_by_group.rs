@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::shared::{Place, Seed};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionGroupBy,
-    RetentionRules, SlotSecret, SnapshotSelector, VaultOwner, VaultStore, VaultWriter, WriterKey,
+    Error, GetOptions, OpenOptions, PruneOptions, PutOptions, RetentionGroupBy, RetentionRules,
+    SlotSecret, SnapshotSelector, Vault, VaultStore, WriterKey,
 };
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
@@ -29,18 +29,18 @@ fn on(host: &str, day: i64) -> PutOptions {
     PutOptions { host: Some(host.to_owned()), time_ns, ..PutOptions::default() }
 }
 
-fn put(vault: &dyn PutAccess, name: &str, options: &PutOptions) -> u64 {
+fn put(vault: &Vault, name: &str, options: &PutOptions) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), options).unwrap().snapshot
 }
 
-fn numbers(vault: &VaultOwner) -> Vec<u64> {
+fn numbers(vault: &Vault) -> Vec<u64> {
     vault.snapshots().unwrap().iter().map(|snapshot| snapshot.number).collect()
 }
 
-fn writer(place: &Place, owner: &VaultOwner, state: &str) -> VaultWriter {
+fn writer(place: &Place, owner: &Vault, state: &str) -> Vault {
     let key: WriterKey = owner.add_writer(state).unwrap().expose().parse().unwrap();
     let options = OpenOptions { state: Some(place.path(state)), ..OpenOptions::default() };
-    VaultWriter::open(place.store(), &key, &options).unwrap()
+    Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap()
 }
 
 fn whose(host: &str, signer: Option<&str>) -> SnapshotSelector {
@@ -229,8 +229,7 @@ fn a_vault_of_version_1_is_grouped_by_the_names_in_it() {
     }
     let passphrase = told["passphrase"].as_str().unwrap().as_bytes();
     let vault =
-        VaultOwner::open(place.store(), &SlotSecret::Passphrase(passphrase), &place.options())
-            .unwrap();
+        Vault::open(place.store(), &SlotSecret::Passphrase(passphrase), &place.options()).unwrap();
     let roots: BTreeMap<u64, BTreeSet<Vec<u8>>> = vault
         .snapshots()
         .unwrap()
@@ -263,8 +262,7 @@ fn a_dry_run_says_what_the_prune_does() {
         let mut below = |bound: u64| random.next() % bound;
         let place = Place::new();
         let owner = place.init();
-        let field: Box<dyn PutAccess> = Box::new(writer(&place, &owner, "field"));
-        let signers = [place.open_to_put(), field];
+        let signers = [place.open(), writer(&place, &owner, "field")];
         for _ in 0..4 + below(10) {
             // Days stand still and go back, too.
             let day = below(60) as i64 - 30;
@@ -272,11 +270,7 @@ fn a_dry_run_says_what_the_prune_does() {
             if below(3) == 0 {
                 options.tags = vec!["keep".to_owned()];
             }
-            put(
-                signers[below(2) as usize].as_ref(),
-                ["docs", "photos"][below(2) as usize],
-                &options,
-            );
+            put(&signers[below(2) as usize], ["docs", "photos"][below(2) as usize], &options);
         }
         let keep = RetentionRules {
             last: below(3) as usize,

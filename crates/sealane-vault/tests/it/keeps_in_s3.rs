@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::hostile_s3::HostileS3;
 use crate::s3::{Answer, Proxy, Server};
 use sealane_vault::{CreateOutcome, Error, S3Store, VaultStore};
 
@@ -228,28 +227,4 @@ fn a_caller_may_be_within_a_runtime() {
         let store = store(server.port, home.path());
         assert_eq!(store.put("config", b"one").unwrap(), CreateOutcome::Created);
     });
-}
-
-/// A run sends an object for more than a day. Another run gives up what nobody came back for.
-#[test]
-fn an_upload_that_is_under_way_is_not_given_up() {
-    let server = HostileS3::start();
-    let home = tempfile::tempdir().unwrap();
-    let spool = store(server.port, home.path()).spool().unwrap();
-    let journal = spool.join("an-upload.upload");
-    let line = b"sealane-upload-1 upload-7 some/vault/packs/ab/cd\n";
-    std::fs::write(&journal, line).unwrap();
-    let file = std::fs::File::options().write(true).open(&journal).unwrap();
-    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 24 * 3600);
-    file.set_modified(old).unwrap();
-    let aborted = || {
-        let seen = server.seen();
-        seen.iter().filter(|what| what.starts_with("DELETE") && what.contains("upload-7")).count()
-    };
-    file.lock().unwrap();
-    store(server.port, home.path()).spool().unwrap();
-    assert_eq!((journal.exists(), aborted()), (true, 0));
-    drop(file);
-    store(server.port, home.path()).spool().unwrap();
-    assert_eq!((journal.exists(), aborted()), (false, 1));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use sealane_vault::{Error, PutAccess, PutOptions};
+use sealane_vault::{Error, PutOptions};
 
 use crate::shared::Place;
 

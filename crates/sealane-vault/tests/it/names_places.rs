@@ -6,11 +6,11 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use sealane_vault::{Error, GetOptions, PutAccess, PutOptions, Snapshot, VaultOwner};
+use sealane_vault::{Error, GetOptions, PutOptions, Snapshot, Vault};
 
 use crate::shared::Place;
 
-fn paths(vault: &VaultOwner, snapshot: &Snapshot) -> Vec<String> {
+fn paths(vault: &Vault, snapshot: &Snapshot) -> Vec<String> {
     vault.entries(snapshot).unwrap().map(|entry| entry.unwrap().shown()).collect()
 }
 
@@ -49,32 +49,6 @@ fn two_folders_of_one_name_stand_under_their_whole_paths() {
     assert_eq!(got.failed, []);
     assert_eq!(fs::read(target.join(below("b/docs/file"))).unwrap(), b"b/docs");
     assert_eq!(fs::metadata(target.join(below("a"))).unwrap().mode() & 0o777, 0o751);
-}
-
-/// As `restic backup x x/docs` and `borg create REPO::NAME x x/docs` do.
-#[test]
-fn a_folder_that_lies_in_another_one_is_kept_once() {
-    let place = Place::new();
-    let [one, _] = two_of_one_name(&place);
-    fs::create_dir(place.path("a/docs-too")).unwrap();
-    let vault = place.init();
-    let outer = place.path("a");
-    for roots in [vec![outer.clone(), one.clone()], vec![one.join("file"), one.clone(), outer]] {
-        let named = roots.len();
-        let put = vault.put_paths(&roots, &PutOptions::default()).unwrap();
-        assert_eq!((put.skipped, put.counts.files), (vec![], 1));
-        let snapshot = vault.snapshot(None).unwrap();
-        assert_eq!(paths(&vault, &snapshot), ["a", "a/docs", "a/docs/file", "a/docs-too"]);
-        // A prune groups by what was named.
-        assert_eq!(snapshot.paths.len(), named);
-        let asked = whole(&one.join("file")).into_bytes();
-        assert_eq!(vault.locate(&snapshot, &[asked]).unwrap(), [b"a/docs/file"]);
-    }
-    // Side by side they lie in no other one.
-    let beside = [one.clone(), place.path("a/docs-too")];
-    vault.put_paths(&beside, &PutOptions::default()).unwrap();
-    let snapshot = vault.snapshot(None).unwrap();
-    assert_eq!(paths(&vault, &snapshot), ["docs", "docs/file", "docs-too"]);
 }
 
 #[test]

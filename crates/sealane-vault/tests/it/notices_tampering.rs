@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shared::{PASSPHRASE, Place, flip, odd_files};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner, VaultStore,
-    VerifyReport,
+    Error, GetOptions, OpenOptions, PutOptions, SlotSecret, Vault, VaultStore, VerifyReport,
 };
 
 /// A vault with two snapshots.
@@ -44,11 +43,11 @@ impl Copy {
         self.folder.path().join("vault")
     }
 
-    fn open(&self) -> Result<VaultOwner, Error> {
+    fn open(&self) -> Result<Vault, Error> {
         let store = VaultStore::open(self.vault().to_str().unwrap()).unwrap();
         let state = Some(self.folder.path().join("state"));
         let options = OpenOptions { state, ..OpenOptions::default() };
-        VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options)
+        Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options)
     }
 
     /// The outcome of opening, verifying and restoring. The restored files are compared with the
@@ -162,7 +161,7 @@ fn an_older_head_and_another_history() {
     let store = VaultStore::open(copy.vault().to_str().unwrap()).unwrap();
     let state = Some(copy.folder.path().join("third"));
     let options = OpenOptions { state, expect_head: Some(head), ..OpenOptions::default() };
-    let opened = VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options);
+    let opened = Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options);
     assert_eq!(opened.unwrap_err().info().name, "RolledBack");
     // Another snapshot under the same number, by somebody who holds the key.
     let fork = copy.open().unwrap();

@@ -9,8 +9,7 @@ use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place};
 use sealane_group::Identity;
 use sealane_vault::{
-    Error, OpenOptions, PutAccess, PutOptions, S3Store, SlotSecret, VaultMetadata, VaultOwner,
-    VaultStore, VaultWriter,
+    Error, OpenOptions, PutOptions, S3Store, SlotSecret, Vault, VaultMetadata, VaultStore,
 };
 
 /// A vault that somebody opens by identity, and another that the store made for that identity and
@@ -21,16 +20,15 @@ fn exchanged(place: &Place, victim: &Identity) {
     open(place, victim, None).unwrap();
     let store = VaultStore::open(place.path("evil").to_str().unwrap()).unwrap();
     let options = OpenOptions { state: Some(place.path("thief")), ..OpenOptions::default() };
-    let evil =
-        VaultOwner::init(store, b"of the store", CHEAP, VaultMetadata::Sealed, &options).unwrap();
+    let evil = Vault::init(store, b"of the store", CHEAP, VaultMetadata::Sealed, &options).unwrap();
     evil.add_identity(victim.public(), "victim").unwrap();
     fs::rename(place.path("vault"), place.path("held")).unwrap();
     fs::rename(place.path("evil"), place.path("vault")).unwrap();
 }
 
-fn open(place: &Place, identity: &Identity, expect: Option<String>) -> Result<VaultOwner, Error> {
+fn open(place: &Place, identity: &Identity, expect: Option<String>) -> Result<Vault, Error> {
     let options = OpenOptions { expect, ..place.options() };
-    VaultOwner::open(place.store(), &SlotSecret::Identity(identity), &options)
+    Vault::open(place.store(), &SlotSecret::Identity(identity), &options)
 }
 
 #[test]
@@ -43,12 +41,12 @@ fn a_vault_that_was_exchanged_is_refused_by_name() {
     assert_eq!(place.store().list("packs/").unwrap(), []);
     // A recovery on the same machine knows it, too.
     let alone = OpenOptions { objects_alone: true, ..place.options() };
-    let alone = VaultOwner::open(place.store(), &SlotSecret::Identity(&victim), &alone);
+    let alone = Vault::open(place.store(), &SlotSecret::Identity(&victim), &alone);
     assert_eq!(alone.unwrap_err().info().name, "VaultExchanged");
     // And so it is by another way to write the same place.
     let other = format!("{}/../vault", place.path("vault").display());
     let store = VaultStore::open(&other).unwrap();
-    let refused = VaultOwner::open(store, &SlotSecret::Identity(&victim), &place.options());
+    let refused = Vault::open(store, &SlotSecret::Identity(&victim), &place.options());
     assert_eq!(refused.unwrap_err().info().name, "VaultExchanged");
     // The true one is taken as before.
     fs::rename(place.path("vault"), place.path("evil")).unwrap();
@@ -61,8 +59,7 @@ fn a_machine_that_remembers_nothing_is_told_what_to_expect() {
     let (place, victim) = (Place::new(), Identity::generate("victim").unwrap());
     exchanged(&place, &victim);
     let held = VaultStore::open(place.path("held").to_str().unwrap()).unwrap();
-    let own =
-        VaultOwner::open(held, &SlotSecret::Passphrase(PASSPHRASE), &place.options()).unwrap();
+    let own = Vault::open(held, &SlotSecret::Passphrase(PASSPHRASE), &place.options()).unwrap();
     fs::remove_dir_all(place.path("state")).unwrap();
     let refused = open(&place, &victim, Some(own.anchor())).unwrap_err();
     assert_eq!(refused.info().name, "VaultExchanged");
@@ -79,7 +76,7 @@ fn whoever_replaced_the_vault_says_so_once() {
     exchanged(&place, &victim);
     let fresh = OpenOptions { state: Some(place.path("fresh")), ..OpenOptions::default() };
     let anchor =
-        VaultOwner::open(place.store(), &SlotSecret::Identity(&victim), &fresh).unwrap().anchor();
+        Vault::open(place.store(), &SlotSecret::Identity(&victim), &fresh).unwrap().anchor();
     assert!(open(&place, &victim, None).is_err());
     assert!(open(&place, &victim, Some(anchor)).is_ok());
     assert!(open(&place, &victim, None).is_ok());
@@ -93,10 +90,10 @@ fn a_place_that_is_empty_is_not_taken_for_a_new_one() {
     fs::rename(place.path("vault"), place.path("held")).unwrap();
     let init = |replace: bool| {
         let options = OpenOptions { replace, ..place.options() };
-        VaultOwner::init(place.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options)
+        Vault::init(place.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options)
     };
     let alone = OpenOptions { objects_alone: true, ..place.options() };
-    let recovers = VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &alone);
+    let recovers = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &alone);
     for refused in [place.try_open(), recovers, init(false)] {
         let refused = refused.unwrap_err();
         assert_eq!(refused.info().name, "VaultGone");
@@ -128,7 +125,7 @@ fn a_place_behind_a_link_keeps_its_name_while_its_disk_is_not_mounted() {
         std::os::unix::fs::symlink("disk", &link).unwrap();
         let store = || VaultStore::open(link.join("in/vault").to_str().unwrap()).unwrap();
         let options = place.options();
-        let anchor = VaultOwner::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options)
+        let anchor = Vault::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options)
             .unwrap()
             .anchor();
         fs::rename(&disk, place.path("held")).unwrap();
@@ -138,11 +135,11 @@ fn a_place_behind_a_link_keeps_its_name_while_its_disk_is_not_mounted() {
         let direct = VaultStore::open(disk.join("in/vault").to_str().unwrap()).unwrap();
         for store in [store(), direct] {
             let secret = SlotSecret::Passphrase(PASSPHRASE);
-            let refused = VaultOwner::open(store, &secret, &options).unwrap_err();
+            let refused = Vault::open(store, &secret, &options).unwrap_err();
             assert_eq!(refused.info().name, "VaultGone", "{is_left}");
             assert!(refused.to_string().contains(&anchor), "{refused}");
         }
-        let made = VaultOwner::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options);
+        let made = Vault::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options);
         assert_eq!(made.unwrap_err().info().name, "VaultGone", "{is_left}");
     }
 }
@@ -155,7 +152,7 @@ fn the_first_use_of_a_place_is_told() {
     let state = |state: &str, expect: Option<String>| {
         let state = Some(place.path(state));
         let options = OpenOptions { state, expect, ..OpenOptions::default() };
-        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
+        Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
     };
     assert!(state("other", None).is_first_use());
     assert!(!state("other", None).is_first_use());
@@ -191,14 +188,14 @@ fn a_vault_from_before_is_signed_at_the_first_open_with_the_main_key() {
     fs::remove_dir_all(place.path("state")).unwrap();
     // A writer cannot sign it.
     let options = OpenOptions { state: Some(place.path("host")), ..OpenOptions::default() };
-    let writer = VaultWriter::open(place.store(), &key, &options).unwrap();
+    let writer = Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap();
     let warnings = writer.warnings();
     assert!(warnings.len() == 1 && warnings[0].reason.starts_with("Unsigned"), "{warnings:?}");
     assert_eq!(place.store().list("roster/").unwrap(), []);
     assert_eq!(place.open().warnings(), []);
     assert_eq!(place.store().list("roster/").unwrap().len(), 1);
     assert!(place.open().slots().unwrap().iter().all(|slot| slot.signed));
-    let writer = VaultWriter::open(place.store(), &key, &options).unwrap();
+    let writer = Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap();
     assert_eq!(writer.warnings(), []);
     writer.put_reader("a", &mut &b"a"[..], &PutOptions::default()).unwrap();
 }
@@ -250,14 +247,12 @@ fn a_bucket_of_the_same_name_at_another_server_is_another_place() {
     };
     let init = |server: &Server| {
         let options = place.options();
-        VaultOwner::init(bucket(server), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options)
-            .unwrap()
+        Vault::init(bucket(server), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &options).unwrap()
     };
     let (first, second) = (init(&one), init(&two));
     assert_ne!(first.id(), second.id());
-    let open = |server| {
-        VaultOwner::open(bucket(server), &SlotSecret::Passphrase(PASSPHRASE), &place.options())
-    };
+    let open =
+        |server| Vault::open(bucket(server), &SlotSecret::Passphrase(PASSPHRASE), &place.options());
     assert_eq!(open(&one).unwrap().id(), first.id());
     assert_eq!(open(&two).unwrap().id(), second.id());
     // A place that an earlier version remembers without its server counts where nothing else is

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::shared::{PASSPHRASE, Place, assert_same, flip, mixed_files, odd_files};
-use sealane_vault::{ChunkCompression, PutAccess, PutOptions, VaultWriter};
+use sealane_vault::{ChunkCompression, PutOptions, SlotSecret, Vault};
 
-/// `python -m sealane.formats`.
+/// `python -m sealane`.
 fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let program = root.join("target/venv/bin/python");
@@ -16,7 +16,7 @@ fn python(place: &Place, secret: (&str, &str), arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.env("PYTHONPATH", root.join("sdk/python")).env("PYTHONUTF8", "1");
     command.env_remove("SEALANE_RECOVERY_CODE").env(secret.0, secret.1);
-    command.args(["-m", "sealane.formats"]).current_dir(place.folder.path()).args(arguments);
+    command.args(["-m", "sealane"]).current_dir(place.folder.path()).args(arguments);
     command.output().unwrap()
 }
 
@@ -81,7 +81,7 @@ fn what_a_writer_added_comes_back_to_the_owner() {
     let source = place.source(odd_files);
     let key = place.init().add_writer("a host").unwrap();
     let options = place.options();
-    let writer = VaultWriter::open(place.store(), &key, &options).unwrap();
+    let writer = Vault::open(place.store(), &SlotSecret::Writer(&key), &options).unwrap();
     writer.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     let secret = ("SEALANE_PASSPHRASE", std::str::from_utf8(PASSPHRASE).unwrap());
     let output = python(&place, secret, &["vault", "restore", "target"]);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
-use crate::shared::{PASSPHRASE, Place, Seed, assert_same};
+use crate::shared::{PASSPHRASE, Place};
 use sealane_vault::{
-    GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules, RotateOptions,
-    S3Store, SlotSecret, StoreRetry, VaultOwner, VaultStore,
+    OpenOptions, PruneOptions, PutOptions, RetentionRules, S3Store, SlotSecret, StoreRetry, Vault,
+    VaultStore,
 };
 
 /// Snapshots of the vault whose requests are counted.
@@ -24,11 +24,11 @@ fn store(server: &HostileS3, home: &Path) -> S3Store {
 }
 
 /// Opens it for one command, as the command line does.
-fn open(server: &HostileS3, place: &Place, state: &str) -> VaultOwner {
+fn open(server: &HostileS3, place: &Place, state: &str) -> Vault {
     let options =
         OpenOptions { state: Some(place.path(state)), one_command: true, ..OpenOptions::default() };
     let store = VaultStore::S3(Box::new(store(server, place.folder.path())));
-    VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
+    Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
 }
 
 /// A bucket with snapshots of one small file, which were made in a folder: that is cheaper.
@@ -39,19 +39,14 @@ fn bucket(place: &Place, snapshots: usize) -> (HostileS3, PathBuf) {
     for _ in 0..snapshots {
         vault.put_paths(std::slice::from_ref(&source), &options).unwrap();
     }
-    (served(place, &vault), source)
-}
-
-/// A bucket with the objects of a vault in a folder.
-fn served(place: &Place, vault: &VaultOwner) -> HostileS3 {
     let objects = vault.store().list("").unwrap();
     let object = |key: &String| {
         let bytes = fs::read(place.path("vault").join(key)).unwrap();
         (format!("some/vault/{key}"), bytes)
     };
     let server = HostileS3::start();
-    server.set(objects.iter().map(|listed| object(&listed.key)).collect());
-    server
+    server.set(objects.iter().map(|object_| object(&object_.key)).collect());
+    (server, source)
 }
 
 fn kinds(seen: &[String]) -> BTreeMap<String, usize> {
@@ -69,7 +64,7 @@ fn requests_do_not_grow_with_the_snapshots() {
     let (server, source) = bucket(&place, SNAPSHOTS);
 
     // A fresh machine makes one listing of the links and reads each once, several at a time.
-    server.hold("/snapshots/", 16);
+    server.hold_links(16);
     let vault = open(&server, &place, "fresh");
     assert_eq!(vault.snapshots().unwrap().len(), SNAPSHOTS);
     let seen = server.seen();
@@ -103,72 +98,6 @@ fn requests_do_not_grow_with_the_snapshots() {
     within("prune --dry-run", 30);
 }
 
-/// A fresh machine that looks for the link of a change of the main key reads as many at a time.
-#[test]
-fn a_change_of_the_main_key_is_looked_for_with_several_requests_at_a_time() {
-    let place = Place::new();
-    let links = 40;
-    let (server, _) = bucket(&place, links);
-    let secret = SlotSecret::Passphrase(PASSPHRASE);
-    let options = RotateOptions::default();
-    open(&server, &place, "far").rotate(&secret, &place.options(), &options).unwrap();
-    // Without the newest list of slots only the link itself tells that the change is in force.
-    let mut objects = server.objects();
-    let newest = server.keys("/roster/").pop().unwrap();
-    objects.remove(&newest);
-    server.set(objects);
-    server.seen();
-    server.hold("/snapshots/", 16);
-    let vault = open(&server, &place, "fresh");
-    assert_eq!((vault.generation(), vault.snapshots().unwrap().len()), (1, links));
-    assert_eq!(server.most_at_once(), 16);
-    let mut read = server.seen();
-    read.retain(|what| what.starts_with("GET some/vault/snapshots/"));
-    // Each link of before once, and what this machine has looked at again since.
-    let each: BTreeSet<&String> = read.iter().collect();
-    assert!(each.len() > links && read.len() <= each.len() + 2, "{read:?}");
-}
-
-/// A restore asks for all that it reads ahead at once, and writes it in order.
-#[test]
-fn a_restore_has_several_requests_under_way() {
-    let place = Place::new();
-    let source = place.source(|source| {
-        fs::write(source.join("file"), Seed(9).random(10 << 20)).unwrap();
-    });
-    let vault = place.init();
-    vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
-    let server = served(&place, &vault);
-    let far = open(&server, &place, "far");
-    let snapshot = far.snapshot(None).unwrap();
-    server.seen();
-    server.gather("/packs/", 6);
-    let target = place.path("target");
-    let got = far.get_to(&snapshot, &target, &GetOptions::default()).unwrap();
-    assert_eq!((got.files, got.failed), (1, vec![]));
-    assert_same(&source, &target.join("source"));
-    assert!(server.most_at_once() >= 6, "{} at once", server.most_at_once());
-    let read = server.seen().iter().filter(|what| what.contains("/packs/")).count();
-    assert!(read <= 20, "{read} requests for 10 MiB");
-}
-
-/// Many objects are asked for while the bucket is out: the outage is waited out once.
-#[test]
-fn a_batch_waits_out_one_outage() {
-    let place = Place::new();
-    let (server, _) = bucket(&place, 64);
-    let retry = StoreRetry::within(Duration::ZERO);
-    let store = VaultStore::S3(Box::new(store(&server, place.folder.path()).retrying(retry)));
-    let options = OpenOptions { state: Some(place.path("far")), ..OpenOptions::default() };
-    server.refuse_at("/snapshots/", usize::MAX, 503);
-    let secret = SlotSecret::Passphrase(PASSPHRASE);
-    let failed = VaultOwner::open(store, &secret, &options).unwrap_err();
-    assert_eq!(failed.info().name, "StoreFailed");
-    let asked = server.seen().iter().filter(|what| what.contains("/snapshots/")).count();
-    // Those that are under way at once, each with its six retries, and not all 64.
-    assert!((7..=32 * 7).contains(&asked), "{asked} requests");
-}
-
 #[test]
 fn a_copy_on_this_machine_is_never_trusted() {
     let place = Place::new();
@@ -185,7 +114,7 @@ fn a_copy_on_this_machine_is_never_trusted() {
             .collect()
     };
     assert!(files(&cache).len() > 5);
-    let numbers = |vault: &VaultOwner| -> Vec<u64> {
+    let numbers = |vault: &Vault| -> Vec<u64> {
         vault.snapshots().unwrap().iter().map(|snapshot| snapshot.number).collect()
     };
     for damage in [&b""[..], b"something else"] {
@@ -225,7 +154,7 @@ fn a_handle_that_stays_sees_what_others_put() {
     let (server, source) = bucket(&place, 1);
     let options = OpenOptions { state: Some(place.path("long")), ..OpenOptions::default() };
     let far = VaultStore::S3(Box::new(store(&server, place.folder.path())));
-    let long = VaultOwner::open(far, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let long = Vault::open(far, &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     for number in 2..5 {
         let other = open(&server, &place, "other");
         assert_eq!(long.snapshots().unwrap().len(), number - 1);

@@ -4,21 +4,19 @@
 use std::fs;
 
 use crate::shared::{PASSPHRASE, Place, copy};
-use sealane_vault::{
-    Error, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner, VaultStore,
-};
+use sealane_vault::{Error, OpenOptions, PutOptions, SlotSecret, Vault, VaultStore};
 
-fn put(vault: &dyn PutAccess, name: &str) -> Result<u64, Error> {
+fn put(vault: &Vault, name: &str) -> Result<u64, Error> {
     let put = vault.put_reader("file", &mut name.as_bytes(), &PutOptions::default());
     put.map(|report| report.snapshot)
 }
 
 /// The vault that lies in a folder, as the one machine of the test opens it.
-fn open(place: &Place, folder: &str, accept: Option<&str>) -> Result<VaultOwner, Error> {
+fn open(place: &Place, folder: &str, accept: Option<&str>) -> Result<Vault, Error> {
     let store = VaultStore::open(place.path(folder).to_str().unwrap()).unwrap();
     let accept_rollback = accept.map(str::to_owned);
     let options = OpenOptions { accept_rollback, ..place.options() };
-    VaultOwner::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options)
+    Vault::open(store, &SlotSecret::Passphrase(PASSPHRASE), &options)
 }
 
 #[test]

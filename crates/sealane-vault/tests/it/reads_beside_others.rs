@@ -1,7 +1,7 @@
 //! Readers, verifications, puts and prunes go on while others put and prune. An open handle sees
 //! everything that came since, and objects that are removed beside it are not taken for lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::hostile_s3::HostileS3;
 use crate::s3::Server;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, Seed, assert_same, copy};
 use sealane_vault::{
-    DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport,
-    RetentionRules, RotateOptions, S3Store, SlotSecret, Snapshot, SnapshotSelector, VaultMetadata,
-    VaultOwner, VaultStore, VaultWriter, hostile,
+    DrillOptions, Error, GetOptions, OpenOptions, PruneOptions, PutOptions, PutReport,
+    RetentionRules, S3Store, SlotSecret, Snapshot, SnapshotSelector, Vault, VaultMetadata,
+    VaultStore,
 };
 
 const SECRET: SlotSecret<'_> = SlotSecret::Passphrase(PASSPHRASE);
@@ -31,12 +31,12 @@ fn last(last: usize, now: bool) -> PruneOptions {
 }
 
 /// The newest snapshot of all.
-fn newest(vault: &VaultOwner) -> Snapshot {
+fn newest(vault: &Vault) -> Snapshot {
     vault.snapshot(None).unwrap()
 }
 
 /// Each way to read the newest snapshot of a source with the file `stays`.
-type Reader = fn(&Place, &VaultOwner);
+type Reader = fn(&Place, &Vault);
 
 const READERS: [(&str, Reader); 7] = [
     ("get", |place, vault| {
@@ -212,7 +212,7 @@ fn a_handle_that_is_open_keeps_nothing_twice_that_another_has_put_since() {
     let place = Place::new();
     let vault = place.init();
     let content = Seed(1).random(200_000);
-    let put = |vault: &dyn PutAccess| -> PutReport {
+    let put = |vault: &Vault| -> PutReport {
         vault.put_reader("file", &mut &content[..], &PutOptions::default()).unwrap()
     };
     put(&place.open_afresh("other"));
@@ -236,8 +236,7 @@ impl Stage {
         let mut stage = Stage { place, server, objects, slot: String::new() };
         let owner = options(&stage.place, "owner");
         let vault =
-            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Plain, &owner)
-                .unwrap();
+            Vault::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Plain, &owner).unwrap();
         stage.slot = Host::of(&stage.place, &vault, "host").slot;
         let source = stage.place.source(|folder| {
             fs::write(folder.join("stays"), Seed(1).random(300_000)).unwrap();
@@ -266,8 +265,7 @@ impl Stage {
         let mut stage = Stage { place, server, objects: BTreeMap::new(), slot: String::new() };
         let owner = options(&stage.place, "owner");
         let vault =
-            VaultOwner::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner)
-                .unwrap();
+            Vault::init(stage.store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
         stage.slot = Host::of(&stage.place, &vault, "host").slot;
         let (source, again) = (stage.place.path("source"), stage.place.path("again/source"));
         let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -298,8 +296,8 @@ impl Stage {
         )
     }
 
-    fn open(&self, state: &str) -> VaultOwner {
-        VaultOwner::open(self.store(), &SECRET, &options(&self.place, state)).unwrap()
+    fn open(&self, state: &str) -> Vault {
+        Vault::open(self.store(), &SECRET, &options(&self.place, state)).unwrap()
     }
 
     /// Lets `other` come between before a request of `work`, each time another and from the same
@@ -307,7 +305,7 @@ impl Stage {
     fn at_each_request(
         self: &Arc<Stage>,
         other: impl Fn(&Stage) + Clone + Send + 'static,
-        work: impl Fn(&Stage, &VaultOwner),
+        work: impl Fn(&Stage, &Vault),
     ) {
         let every = std::env::var("SEALANE_EVERY").map_or(6, |text| text.parse().unwrap());
         self.at_requests(every, other, work);
@@ -317,7 +315,7 @@ impl Stage {
         self: &Arc<Stage>,
         every: usize,
         other: impl Fn(&Stage) + Clone + Send + 'static,
-        work: impl Fn(&Stage, &VaultOwner),
+        work: impl Fn(&Stage, &Vault),
     ) {
         for requests in (0..).step_by(every) {
             self.server.set(self.objects.clone());
@@ -406,8 +404,7 @@ fn a_prune_before_any_request_of_a_put_loses_nothing() {
             other => other,
         };
         let number = put.unwrap().snapshot;
-        let has =
-            |vault: &VaultOwner| vault.snapshots().unwrap().iter().any(|s| s.number == number);
+        let has = |vault: &Vault| vault.snapshots().unwrap().iter().any(|s| s.number == number);
         assert!(has(vault) && has(&stage.open("fresh")));
         READERS[0].1(&stage.place, &stage.open("fresh"));
     });
@@ -446,8 +443,7 @@ fn a_writer_that_is_removed_before_any_request_of_its_put_is_told_so() {
         }
     };
     let owner = options(&place, "owner");
-    let vault =
-        VaultOwner::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
+    let vault = Vault::init(store(), PASSPHRASE, CHEAP, VaultMetadata::Sealed, &owner).unwrap();
     let host = Host::of(&place, &vault, "host");
     let (objects, slot) = (server.objects(), host.slot.clone());
     copy(&place.path("owner"), &place.path("then"));
@@ -462,17 +458,18 @@ fn a_writer_that_is_removed_before_any_request_of_its_put_is_told_so() {
         let (store, slot, owner) = (store.clone(), slot.clone(), owner.clone());
         let act = {
             let store = store.clone();
-            move || VaultOwner::open(store(), &SECRET, &owner).unwrap().remove_slot(&slot).unwrap()
+            move || Vault::open(store(), &SECRET, &owner).unwrap().remove_slot(&slot).unwrap()
         };
         server.after(requests, act);
-        let put = VaultWriter::open(store(), &host.key, &host_options).and_then(|writer| {
+        let secret = SlotSecret::Writer(&host.key);
+        let put = Vault::open(store(), &secret, &host_options).and_then(|writer| {
             writer.put_reader("file", &mut &b"content"[..], &PutOptions::default())
         });
         let over = server.nothing_more();
         match put {
             Ok(put) => {
                 kept += 1;
-                let vault = VaultOwner::open(store(), &SECRET, &options(&place, "fresh")).unwrap();
+                let vault = Vault::open(store(), &SECRET, &options(&place, "fresh")).unwrap();
                 let snapshot = vault.snapshot(Some(put.snapshot));
                 assert!(snapshot.is_ok(), "after {requests} requests: {snapshot:?}");
             }
@@ -504,82 +501,4 @@ fn a_prune_that_sees_the_chain_grow_leaves_the_packs_that_are_due_to_the_next() 
         waited.fetch_add(left, Ordering::Relaxed);
     });
     assert!(waited.load(Ordering::Relaxed) > 0);
-}
-
-/// A put waits out an outage between its last look at the packs and its link. Meanwhile a prune
-/// removes what the put relies on.
-#[test]
-fn a_put_that_took_long_looks_again_at_what_it_relied_on() {
-    let removed = Arc::new(AtomicU64::new(0));
-    let forgets = |stage: &Stage| {
-        let forget = Some(BTreeSet::from([2]));
-        let options = PruneOptions { forget, now: true, ..PruneOptions::default() };
-        // Once the put's own link is there, this waits for the next prune.
-        stage.open("other").prune(&options).unwrap();
-    };
-    Stage::of_condemned().at_requests(2, forgets, |stage, _| {
-        let mut vault = stage.open("one");
-        hostile::rely_for(&mut vault, Duration::ZERO);
-        let put = vault.put_paths(&[stage.place.path("source")], &PutOptions::default());
-        match put {
-            Ok(put) => {
-                let fresh = stage.open("fresh");
-                let snapshot = fresh.snapshot(Some(put.snapshot)).unwrap();
-                let target = tempfile::tempdir_in(stage.place.folder.path()).unwrap();
-                let got = fresh.get_to(&snapshot, target.path(), &GetOptions::default()).unwrap();
-                assert_eq!(got.failed, []);
-            }
-            Err(Error::Pruned | Error::Forgot(_)) => {
-                removed.fetch_add(1, Ordering::Relaxed);
-                // Its snapshot is not whole: another put mends it.
-                vault.put_paths(&[stage.place.path("source")], &PutOptions::default()).unwrap();
-            }
-            Err(error) => panic!("{error}"),
-        }
-    });
-    assert!(removed.load(Ordering::Relaxed) > 0);
-}
-
-/// One machine completes a change of the main key that was interrupted behind its link, while
-/// another one completes it and makes the next. The slots of that one are not taken for left-overs.
-#[test]
-fn a_change_that_is_completed_leaves_the_slots_of_the_next_alone() {
-    let place = Place::new();
-    let server = Arc::new(HostileS3::start());
-    let home = place.path("home");
-    let store = {
-        let (server, home) = (server.clone(), home.clone());
-        move || {
-            let environment = Server::environment(server.port, &home);
-            let store = S3Store::with_patience("s3://bucket/vault", environment, PATIENCE);
-            VaultStore::S3(store.unwrap().into())
-        }
-    };
-    let (sealed, state) = (VaultMetadata::Sealed, options(&place, "owner"));
-    let vault = VaultOwner::init(store(), PASSPHRASE, CHEAP, sealed, &state).unwrap();
-    vault.put_reader("file", &mut &b"content"[..], &PutOptions::default()).unwrap();
-    let before = server.objects();
-    vault.rotate(&SECRET, &state, &RotateOptions::default()).unwrap();
-    // Of the change that was interrupted there are the link and the slots, and no list.
-    let mut objects = server.objects();
-    objects.retain(|key, _| !key.contains("/roster/"));
-    objects.extend(before.into_iter().filter(|(key, _)| {
-        key.contains("/roster/") || key.contains("/keys/") || key.contains("/index/")
-    }));
-    // The first lists the proposals and then the slots with one of its first requests each.
-    for requests in 0..16 {
-        server.set(objects.clone());
-        ["one", "other", "fresh"].iter().for_each(|at| drop(fs::remove_dir_all(place.path(at))));
-        let (store_, other) = (store.clone(), options(&place, "other"));
-        server.after(requests, move || {
-            // The first may have completed it, or be about to.
-            let vault = VaultOwner::open(store_(), &SECRET, &other);
-            let _ = vault.and_then(|one| one.rotate(&SECRET, &other, &RotateOptions::default()));
-        });
-        let _ = VaultOwner::open(store(), &SECRET, &options(&place, "one"));
-        assert!(!server.nothing_more(), "after {requests} requests");
-        let vault = VaultOwner::open(store(), &SECRET, &options(&place, "fresh"));
-        let vault = vault.unwrap_or_else(|error| panic!("after {requests} requests: {error}"));
-        assert_eq!(vault.snapshots().unwrap().len(), 1, "after {requests} requests");
-    }
 }

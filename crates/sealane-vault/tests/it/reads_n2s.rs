@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::shared::Place;
 use sealane_vault::n2s::{self, Error, N2sBlob, N2sCipher, N2sContent, N2sEntry};
-use sealane_vault::{GetOptions, PutAccess, PutOptions};
+use sealane_vault::{GetOptions, PutOptions};
 
 const PASSPHRASE: &[u8] = b"123456";
 const PATH: &str = "relative/path/to/file.txt";

@@ -4,8 +4,7 @@ use std::fs;
 
 use crate::shared::{PASSPHRASE, Place, assert_same, mixed_files, odd_files};
 use sealane_vault::{
-    DrillOptions, GetOptions, OpenOptions, PutAccess, PutOptions, RecoveryCode, SlotSecret,
-    VaultOwner,
+    DrillOptions, GetOptions, OpenOptions, PutOptions, RecoveryCode, SlotSecret, Vault,
 };
 
 fn objects_alone() -> OpenOptions {
@@ -27,8 +26,8 @@ fn everything_comes_back_without_manifest_index_and_snapshots() {
     fs::remove_dir_all(place.path("vault/index")).unwrap();
     let code: RecoveryCode = code.parse().unwrap();
     for (target, snapshot) in [("with", Some(1)), ("without", None)] {
-        let vault = VaultOwner::open(place.store(), &SlotSecret::Recovery(&code), &objects_alone())
-            .unwrap();
+        let vault =
+            Vault::open(place.store(), &SlotSecret::Recovery(&code), &objects_alone()).unwrap();
         let target = place.path(target);
         let recovered = vault.recover_to(None, &target, &GetOptions::default()).unwrap();
         assert_eq!(recovered.snapshot, snapshot);
@@ -52,8 +51,7 @@ fn a_lost_pack_costs_what_is_in_it_and_a_put_heals_it() {
     vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap();
     fs::remove_file(place.path("vault").join(&lost.key)).unwrap();
     let vault =
-        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &objects_alone())
-            .unwrap();
+        Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &objects_alone()).unwrap();
     let target = place.path("target");
     let recovered = vault.recover_to(None, &target, &GetOptions::default()).unwrap();
     assert_eq!(recovered.report.failed.len(), 1);
@@ -172,7 +170,7 @@ fn a_recovery_that_brings_every_file_back_has_not_failed() {
     fs::write(place.path(&stray), b"junk").unwrap();
     let recover = |target: &str| {
         let secret = SlotSecret::Passphrase(PASSPHRASE);
-        let vault = VaultOwner::open(place.store(), &secret, &objects_alone()).unwrap();
+        let vault = Vault::open(place.store(), &secret, &objects_alone()).unwrap();
         vault.recover_to(None, &place.path(target), &GetOptions::default()).unwrap()
     };
     let recovered = recover("whole");

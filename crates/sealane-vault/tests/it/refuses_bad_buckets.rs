@@ -8,8 +8,8 @@ use crate::hostile_s3::{HostileS3, Way};
 use crate::s3::{Answer, Proxy, Server};
 use crate::shared::{CHEAP, PASSPHRASE};
 use sealane_vault::{
-    Error, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, PutReport, RetentionRules,
-    S3Store, SlotSecret, VaultMetadata, VaultOwner, VaultStore,
+    Error, GetOptions, OpenOptions, PruneOptions, PutOptions, PutReport, RetentionRules, S3Store,
+    SlotSecret, Vault, VaultMetadata, VaultStore,
 };
 
 /// How long the client waits for a server that is late.
@@ -25,8 +25,8 @@ fn options(home: &Path, machine: &str) -> OpenOptions {
     OpenOptions { state: Some(home.join(machine)), ..OpenOptions::default() }
 }
 
-fn init(port: u16, home: &Path) -> Result<VaultOwner, Error> {
-    VaultOwner::init(
+fn init(port: u16, home: &Path) -> Result<Vault, Error> {
+    Vault::init(
         store(port, home),
         PASSPHRASE,
         CHEAP,
@@ -35,24 +35,20 @@ fn init(port: u16, home: &Path) -> Result<VaultOwner, Error> {
     )
 }
 
-fn open_as(port: u16, home: &Path, machine: &str) -> Result<VaultOwner, Error> {
-    VaultOwner::open(
-        store(port, home),
-        &SlotSecret::Passphrase(PASSPHRASE),
-        &options(home, machine),
-    )
+fn open_as(port: u16, home: &Path, machine: &str) -> Result<Vault, Error> {
+    Vault::open(store(port, home), &SlotSecret::Passphrase(PASSPHRASE), &options(home, machine))
 }
 
-fn open(port: u16, home: &Path) -> VaultOwner {
+fn open(port: u16, home: &Path) -> Vault {
     open_as(port, home, "state").unwrap()
 }
 
-fn put(vault: &dyn PutAccess, content: &str) -> Result<PutReport, Error> {
+fn put(vault: &Vault, content: &str) -> Result<PutReport, Error> {
     vault.put_reader("letter", &mut content.as_bytes(), &PutOptions::default())
 }
 
 /// The vault is whole and its newest snapshot holds `content`.
-fn assert_holds(vault: &VaultOwner, home: &Path, content: &str) {
+fn assert_holds(vault: &Vault, home: &Path, content: &str) {
     assert!(vault.verify(true).unwrap().problems.is_empty());
     let target = home.join("restored");
     let _ = std::fs::remove_dir_all(&target);

@@ -5,11 +5,9 @@ use std::fs;
 
 use crate::shared::{Host, Place, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{
-    PruneOptions, PutAccess, PutOptions, RetentionGroupBy, RetentionRules, VaultOwner,
-};
+use sealane_vault::{PruneOptions, PutOptions, RetentionGroupBy, RetentionRules, Vault};
 
-fn put(vault: &dyn PutAccess, name: &str) -> u64 {
+fn put(vault: &Vault, name: &str) -> u64 {
     vault.put_reader(name, &mut name.as_bytes(), &PutOptions::default()).unwrap().snapshot
 }
 
@@ -19,7 +17,7 @@ fn of_all(keep: RetentionRules) -> PruneOptions {
     PruneOptions { keep, group_by, now: true, ..PruneOptions::default() }
 }
 
-fn names(vault: &VaultOwner) -> String {
+fn names(vault: &Vault) -> String {
     let problems = vault.verify(false).unwrap().problems;
     problems.iter().map(|problem| format!("{}: {}\n", problem.path, problem.reason)).collect()
 }

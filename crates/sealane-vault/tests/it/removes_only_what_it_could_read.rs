@@ -9,15 +9,14 @@ use std::path::Path;
 use crate::shared::{Host, PASSPHRASE, Place, Seed, copy, head};
 use sealane_vault::hostile::{self, FalseLink, HostileChunk};
 use sealane_vault::{
-    FilePiece, OpenOptions, PruneOptions, PruneReport, PutAccess, PutOptions, RetentionGroupBy,
-    RetentionRules, RotateOptions, SlotSecret, SnapshotEntry, SnapshotEntryKind, VaultOwner,
-    VaultWriter,
+    FilePiece, OpenOptions, PruneOptions, PruneReport, PutOptions, RetentionGroupBy,
+    RetentionRules, RotateOptions, SlotSecret, SnapshotEntry, SnapshotEntryKind, Vault,
 };
 
 /// Files of snapshots, by number.
 type Contents = BTreeMap<u64, Vec<u8>>;
 
-fn put(vault: &dyn PutAccess, content: &[u8]) -> u64 {
+fn put(vault: &Vault, content: &[u8]) -> u64 {
     vault.put_reader("file", &mut &*content, &PutOptions::default()).unwrap().snapshot
 }
 
@@ -29,18 +28,15 @@ fn kept() -> (Place, Contents) {
     let mut contents = Contents::new();
     for number in 1..=4 {
         let content = Seed(number).random(100_000);
-        let vault = match number % 2 == 0 {
-            true => host.open_to_put(&place),
-            false => place.open_to_put(),
-        };
-        assert_eq!(put(vault.as_ref(), &content), number);
+        let vault = if number % 2 == 0 { host.open(&place) } else { place.open() };
+        assert_eq!(put(&vault, &content), number);
         contents.insert(number, content);
     }
     place.open();
     (place, contents)
 }
 
-fn prune(vault: &VaultOwner, give_up: &[u64]) -> Result<PruneReport, &'static str> {
+fn prune(vault: &Vault, give_up: &[u64]) -> Result<PruneReport, &'static str> {
     let group_by = RetentionGroupBy { signer: false, host: false, paths: false, tags: false };
     let keep = RetentionRules { last: 9, ..RetentionRules::default() };
     let give_up = give_up.iter().copied().collect::<BTreeSet<u64>>();
@@ -265,16 +261,13 @@ fn a_lost_link_is_given_up_and_the_whole_one_in_its_place_stays() {
     let mut contents = Contents::new();
     for number in 1..=3 {
         let content = Seed(number).random(100_000);
-        let vault = match number == 2 {
-            true => host.open_to_put(&place),
-            false => place.open_to_put(),
-        };
-        assert_eq!(put(vault.as_ref(), &content), number);
+        let vault = if number == 2 { host.open(&place) } else { place.open() };
+        assert_eq!(put(&vault, &content), number);
         contents.insert(number, content);
     }
     let twin = twin(&place, 3);
     let options = OpenOptions { state: Some(twin.path("host")), ..OpenOptions::default() };
-    let writer = VaultWriter::open(twin.store(), &host.key, &options).unwrap();
+    let writer = Vault::open(twin.store(), &SlotSecret::Writer(&host.key), &options).unwrap();
     let content = Seed(33).random(100_000);
     assert_eq!(put(&writer, &content), 3);
     contents.insert(3, content);
@@ -326,11 +319,8 @@ fn a_list_of_slots_that_is_lost_stops_a_prune() {
     lost.push(place.store().list("roster/").unwrap().pop().unwrap().key);
     for number in [5, 6] {
         let content = Seed(number).random(100_000);
-        let vault = match number == 5 {
-            true => host.open_to_put(&place),
-            false => place.open_to_put(),
-        };
-        assert_eq!(put(vault.as_ref(), &content), number);
+        let vault = if number == 5 { host.open(&place) } else { place.open() };
+        assert_eq!(put(&vault, &content), number);
         contents.insert(number, content);
     }
     let objects = place.objects();
@@ -400,7 +390,7 @@ fn a_page_that_is_tolerated_of_a_writer_is_not_tolerated_of_the_owner() {
     owner.put_paths(std::slice::from_ref(&source), &options).unwrap();
     let before = place.objects();
     fs::write(source.join("small"), b"small").unwrap();
-    for vault in [host.open_to_put(&place), place.open_to_put()] {
+    for vault in [host.open(&place), place.open()] {
         vault.put_paths(std::slice::from_ref(&source), &options).unwrap();
     }
     // Nothing is left for a while of what the two have kept but their links.
@@ -475,7 +465,7 @@ fn a_page_that_a_writer_names_as_a_chunk_keeps_what_it_names() {
     let source = place.source(|folder| fs::write(folder.join("big"), &big).unwrap());
     let owner = place.init();
     let host = Host::of(&place, &owner, "bad");
-    let put = |vault: &dyn PutAccess| {
+    let put = |vault: &Vault| {
         vault.put_paths(std::slice::from_ref(&source), &PutOptions::default()).unwrap().snapshot
     };
     let first = put(&owner);

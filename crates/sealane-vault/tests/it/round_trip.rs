@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::shared::{Place, assert_same, mixed_files, odd_files};
-use sealane_vault::{ChunkCompression, GetOptions, PutAccess, PutOptions};
+use sealane_vault::{ChunkCompression, GetOptions, PutOptions};
 
 #[test]
 fn mixed_and_odd_files_come_back_as_they_were() {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sealane_vault::{
-    Argon2Cost, GetOptions, OpenOptions, PutAccess, SkippedItem, SlotSecret, VaultMetadata,
-    VaultOwner, VaultPlace, VaultStore, VaultWriter, WriterKey,
+    Argon2Cost, GetOptions, OpenOptions, SkippedItem, SlotSecret, Vault, VaultMetadata, VaultStore,
+    WriterKey,
 };
 
 pub(crate) const PASSPHRASE: &[u8] = b"correct horse battery staple";
@@ -220,36 +220,32 @@ impl Place {
         VaultStore::open(self.path("vault").to_str().unwrap()).unwrap()
     }
 
-    pub(crate) fn init(&self) -> VaultOwner {
+    pub(crate) fn init(&self) -> Vault {
         self.init_with(VaultMetadata::Sealed)
     }
 
-    pub(crate) fn init_with(&self, metadata: VaultMetadata) -> VaultOwner {
-        VaultOwner::init(self.store(), PASSPHRASE, CHEAP, metadata, &self.options()).unwrap()
+    pub(crate) fn init_with(&self, metadata: VaultMetadata) -> Vault {
+        Vault::init(self.store(), PASSPHRASE, CHEAP, metadata, &self.options()).unwrap()
     }
 
-    pub(crate) fn open(&self) -> VaultOwner {
+    pub(crate) fn open(&self) -> Vault {
         self.try_open().unwrap()
     }
 
-    pub(crate) fn try_open(&self) -> Result<VaultOwner, sealane_vault::Error> {
-        VaultOwner::open(self.store(), &SlotSecret::Passphrase(PASSPHRASE), &self.options())
-    }
-
-    pub(crate) fn open_to_put(&self) -> Box<dyn PutAccess> {
-        Box::new(self.open())
+    pub(crate) fn try_open(&self) -> Result<Vault, sealane_vault::Error> {
+        Vault::open(self.store(), &SlotSecret::Passphrase(PASSPHRASE), &self.options())
     }
 
     /// Opens it where nothing of it is remembered.
-    pub(crate) fn open_afresh(&self, state: &str) -> VaultOwner {
+    pub(crate) fn open_afresh(&self, state: &str) -> Vault {
         let options = OpenOptions { state: Some(self.path(state)), ..OpenOptions::default() };
-        VaultOwner::open(self.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
+        Vault::open(self.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap()
     }
 
     /// Restores a snapshot, the newest unless one is named, into a new folder; gives what failed.
     pub(crate) fn restores(
         &self,
-        vault: &VaultOwner,
+        vault: &Vault,
         number: Option<u64>,
     ) -> (PathBuf, Vec<SkippedItem>) {
         let target = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
@@ -287,30 +283,21 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn of(place: &Place, owner: &VaultOwner, name: &str) -> Host {
+    pub(crate) fn of(place: &Place, owner: &Vault, name: &str) -> Host {
         let key = owner.add_writer(name).unwrap();
         let mut slots = owner.slots().unwrap().into_iter();
         let slot = slots.find(|slot| slot.label.as_deref() == Some(name)).unwrap().id;
         Host { key, slot, state: place.path(name) }
     }
 
-    pub(crate) fn open(&self, place: &Place) -> VaultWriter {
-        self.try_open(place).unwrap()
-    }
-
-    /// The same as the owner's access to put, so that both stand in one list.
-    pub(crate) fn open_to_put(&self, place: &Place) -> Box<dyn PutAccess> {
-        Box::new(self.open(place))
-    }
-
-    pub(crate) fn try_open(&self, place: &Place) -> Result<VaultWriter, sealane_vault::Error> {
+    pub(crate) fn open(&self, place: &Place) -> Vault {
         let options = OpenOptions { state: Some(self.state.clone()), ..OpenOptions::default() };
-        VaultWriter::open(place.store(), &self.key, &options)
+        Vault::open(place.store(), &SlotSecret::Writer(&self.key), &options).unwrap()
     }
 }
 
 /// A snapshot's number and the hash of its object, as a head tells them.
-pub(crate) fn head(vault: &VaultPlace) -> (u64, [u8; 32]) {
+pub(crate) fn head(vault: &Vault) -> (u64, [u8; 32]) {
     let text = vault.head_text().unwrap();
     let (number, hash) = text.split_once(':').unwrap();
     let byte = |at: usize| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap();

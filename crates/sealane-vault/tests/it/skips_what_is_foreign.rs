@@ -5,15 +5,15 @@ use std::fs;
 use crate::shared::{CHEAP, Host, PASSPHRASE, Place, assert_same, head};
 use sealane_vault::hostile::{self, FalseLink};
 use sealane_vault::{
-    DrillOptions, GetOptions, OpenOptions, PruneOptions, PutAccess, PutOptions, RetentionRules,
-    SlotSecret, SnapshotSelector, VaultOwner,
+    DrillOptions, GetOptions, OpenOptions, PruneOptions, PutOptions, RetentionRules, SlotSecret,
+    SnapshotSelector, Vault,
 };
 
 /// Every verb works, and `key` is named by all of them.
 fn works(place: &Place, key: &str) {
     for state in ["state", "fresh"] {
         let vault = place.open_afresh(state);
-        let named = |vault: &VaultOwner| vault.warnings().iter().any(|at| at.path.contains(key));
+        let named = |vault: &Vault| vault.warnings().iter().any(|at| at.path.contains(key));
         assert!(named(&vault), "{key}: {:?}", vault.warnings());
         let source = place.path("source");
         assert!(!vault.snapshots().unwrap().is_empty());
@@ -36,8 +36,7 @@ fn works(place: &Place, key: &str) {
         assert!(problems.iter().all(|problem| problem.path.contains(key)), "{key}: {problems:?}");
     }
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault =
-        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = tempfile::tempdir().unwrap();
     let recovered = vault.recover_to(None, target.path(), &GetOptions::default()).unwrap();
     assert!(recovered.report.files > 0, "{key}");
@@ -46,7 +45,7 @@ fn works(place: &Place, key: &str) {
 
 /// A prune goes on, unless a link names one before it that nobody has seen: then the number of that
 /// one is given up first, which the owner is told.
-fn prunes(vault: &VaultOwner, key: &str) {
+fn prunes(vault: &Vault, key: &str) {
     let keep = RetentionRules { last: 3, ..RetentionRules::default() };
     let mut options = PruneOptions { keep, now: true, ..PruneOptions::default() };
     if let Err(error) = vault.prune(&options) {
@@ -156,7 +155,7 @@ fn a_slot_with_a_main_key_of_a_strangers_own_opens_nothing() {
         let state = Some(place.path(&format!("lists {lists}")));
         let options = OpenOptions { state, ..OpenOptions::default() };
         let secret = SlotSecret::Identity(&identity);
-        let vault = VaultOwner::open(place.store(), &secret, &options).unwrap();
+        let vault = Vault::open(place.store(), &secret, &options).unwrap();
         assert_eq!(vault.anchor(), place.open().anchor());
         assert!(!lists || vault.warnings().iter().any(|at| at.path == key));
     }
@@ -193,15 +192,15 @@ fn a_slot_with_a_flipped_bit_stops_nobody_who_opens_by_another() {
     for at in 0..whole.len() as u64 {
         crate::shared::flip(&path, at);
         let secret = SlotSecret::Identity(&identity);
-        let vault = VaultOwner::open(place.store(), &secret, &place.options()).unwrap();
+        let vault = Vault::open(place.store(), &secret, &place.options()).unwrap();
         assert!(vault.warnings().iter().any(|at| at.path.contains(&slot.id)), "{at}");
         let problems = vault.verify(false).unwrap().problems;
         assert!(problems.iter().any(|at| at.path.contains(&slot.id)), "{at} {problems:?}");
         fs::write(&path, &whole).unwrap();
     }
     fs::remove_file(&path).unwrap();
-    let vault = VaultOwner::open(place.store(), &SlotSecret::Identity(&identity), &place.options())
-        .unwrap();
+    let vault =
+        Vault::open(place.store(), &SlotSecret::Identity(&identity), &place.options()).unwrap();
     assert!(vault.verify(false).unwrap().problems.iter().any(|at| at.path.contains(&slot.id)));
     // A repair signs a list of what is left.
     let repaired = vault.repair(&[], &PutOptions::default()).unwrap();
@@ -216,8 +215,7 @@ fn recovering_nothing_is_a_failure() {
     let link = FalseLink { number: number + 1, previous, ..FalseLink::default() };
     hostile::plant_link(&writer, link).unwrap();
     let options = OpenOptions { objects_alone: true, ..place.options() };
-    let vault =
-        VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+    let vault = Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
     let target = place.path("target");
     let newer = Some(number + 1);
     let empty = vault.recover_to(newer, &target, &GetOptions::default()).unwrap_err();

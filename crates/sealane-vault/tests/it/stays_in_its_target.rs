@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use crate::shared::Place;
-use sealane_vault::{GetOptions, PutAccess, PutOptions};
+use sealane_vault::{GetOptions, PutOptions};
 
 #[test]
 fn links_in_the_target_lead_nowhere() {

@@ -4,9 +4,9 @@ use std::fs;
 
 use crate::shared::{Host, Place, copy, head};
 use sealane_vault::hostile::{self, FalseLink};
-use sealane_vault::{DrillOptions, PutAccess, PutOptions, SnapshotSelector};
+use sealane_vault::{DrillOptions, PutOptions, SnapshotSelector, Vault};
 
-fn put(vault: &dyn PutAccess, content: &[u8]) -> u64 {
+fn put(vault: &Vault, content: &[u8]) -> u64 {
     vault.put_reader("file", &mut &*content, &PutOptions::default()).unwrap().snapshot
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::shared::{Host, Place, assert_same};
 use sealane_vault::hostile::{self, HostileChunk};
-use sealane_vault::{PruneOptions, PutAccess, PutOptions, RetentionRules};
+use sealane_vault::{PruneOptions, PutOptions, RetentionRules};
 
 /// Garbage under the id of a content that others have.
 fn poison(place: &Place, host: &Host, content: &[u8]) {

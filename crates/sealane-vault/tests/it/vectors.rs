@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use sealane_vault::{
-    GetOptions, PutAccess, PutOptions, RecoveryCode, SlotSecret, SnapshotEntry, SnapshotEntryKind,
-    VaultOwner, VaultStore,
+    GetOptions, PutOptions, RecoveryCode, SlotSecret, SnapshotEntry, SnapshotEntryKind, Vault,
+    VaultStore,
 };
 use serde_json::Value;
 
@@ -36,8 +36,8 @@ fn place(name: &str) -> Place {
     place
 }
 
-fn open(place: &Place, secret: &SlotSecret<'_>) -> VaultOwner {
-    VaultOwner::open(place.store(), secret, &place.options()).unwrap()
+fn open(place: &Place, secret: &SlotSecret<'_>) -> Vault {
+    Vault::open(place.store(), secret, &place.options()).unwrap()
 }
 
 fn recovery(told: &Value) -> RecoveryCode {
@@ -88,7 +88,7 @@ fn vaults_of_version_1_read_as_they_were_written() {
     }
 }
 
-fn reads(told: &Value, vault: &VaultOwner) {
+fn reads(told: &Value, vault: &Vault) {
     assert_eq!(told["head"], vault.head_text().unwrap());
     let snapshots = vault.snapshots().unwrap();
     assert_eq!(told["snapshots"].as_array().unwrap().len(), snapshots.len());

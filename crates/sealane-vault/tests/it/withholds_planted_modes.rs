@@ -5,9 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use crate::shared::{Host, PASSPHRASE, Place};
-use sealane_vault::{
-    DrillOptions, GetOptions, OpenOptions, PutAccess, PutOptions, SlotSecret, VaultOwner,
-};
+use sealane_vault::{DrillOptions, GetOptions, OpenOptions, PutOptions, SlotSecret, Vault};
 
 #[test]
 fn a_writer_plants_no_program_that_runs_as_somebody_else() {
@@ -62,7 +60,7 @@ fn a_writer_plants_no_program_that_runs_as_somebody_else() {
         }
         let options = OpenOptions { objects_alone: true, ..place.options() };
         let alone =
-            VaultOwner::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
+            Vault::open(place.store(), &SlotSecret::Passphrase(PASSPHRASE), &options).unwrap();
         let number = number.filter(|_| !lost);
         let target = place.path(&format!("recovered {lost}"));
         alone.recover_to(number, &target, &GetOptions::default()).unwrap();

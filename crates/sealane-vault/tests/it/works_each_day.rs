@@ -11,8 +11,7 @@ use std::process::{Command, Stdio};
 
 use crate::shared::{Place, Seed, assert_same, flip, odd_files};
 use sealane_vault::{
-    DifferenceKind, Error, PruneOptions, PutAccess, PutOptions, Snapshot, VaultOwner, VerifyData,
-    VerifyPart,
+    DifferenceKind, Error, PruneOptions, PutOptions, Snapshot, Vault, VerifyData, VerifyPart,
 };
 
 fn forget(numbers: &[u64]) -> PruneOptions {
@@ -20,7 +19,7 @@ fn forget(numbers: &[u64]) -> PruneOptions {
     PruneOptions { forget, now: true, ..PruneOptions::default() }
 }
 
-fn put(vault: &dyn PutAccess, content: &[u8]) -> u64 {
+fn put(vault: &Vault, content: &[u8]) -> u64 {
     vault.put_reader("file", &mut &*content, &PutOptions::default()).unwrap().snapshot
 }
 
@@ -49,11 +48,7 @@ fn those_that_are_named_are_forgotten_and_no_others() {
 }
 
 /// The paths that differ, and how.
-fn differences(
-    vault: &VaultOwner,
-    from: &Snapshot,
-    to: &Snapshot,
-) -> BTreeMap<String, DifferenceKind> {
+fn differences(vault: &Vault, from: &Snapshot, to: &Snapshot) -> BTreeMap<String, DifferenceKind> {
     let mut found = BTreeMap::new();
     let compared = vault.diff(from, to, &[], &mut |one| {
         assert!(found.insert(one.entry.shown(), one.kind).is_none());
@@ -141,7 +136,7 @@ fn two_snapshots_differ_in_what_was_changed() {
 }
 
 /// A tree without what an archive cannot hold: names that are one file, and holes.
-fn archived(place: &Place) -> VaultOwner {
+fn archived(place: &Place) -> Vault {
     let source = place.source(|folder| {
         odd_files(folder);
         let deep = folder.join("d".repeat(90)).join("e".repeat(90));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sealane_group::{BeaterView, Identity, OrderChainHead};
+use sealane_group::{BeaterView, Identity};
 
 use super::control::{self, ControlPage, ControlReader};
 use crate::request::now_ms;
@@ -20,15 +20,13 @@ pub struct GroupBeater {
     identity: Arc<Identity>,
     reader: ControlReader,
     orders: u64,
-    head: OrderChainHead,
 }
 
 impl GroupBeater {
     /// A beater that publishes through that client, by the key that the authority has named.
     pub fn new(client: &Client, beater: BeaterView, identity: Arc<Identity>) -> GroupBeater {
         let (client, reader) = (client.clone(), ControlReader::of(&beater.control_topic()));
-        let head = beater.first_head();
-        GroupBeater { client, beater, identity, reader, orders: 0, head }
+        GroupBeater { client, beater, identity, reader, orders: 0 }
     }
 
     /// Reads the orders that have come, publishes one heartbeat, and gives how many orders it
@@ -38,7 +36,7 @@ impl GroupBeater {
     /// As [`Client::publish`] and [`Client::read`].
     pub async fn beat(&mut self) -> Result<u64, Error> {
         self.read().await?;
-        let notice = self.beater.beat(&self.identity, self.orders, self.head, now_ms())?;
+        let notice = self.beater.beat(&self.identity, self.orders, now_ms())?;
         control::publish_to(&self.client, self.reader.topic(), &[notice]).await?;
         Ok(self.orders)
     }
@@ -50,11 +48,9 @@ impl GroupBeater {
                 ControlPage::Anew => {}
                 ControlPage::Messages { messages, is_last } => {
                     for message in &messages {
-                        let Ok(notice) = control::notice(message) else { continue };
-                        let shown = self.beater.shown_by(&notice).zip(notice.head());
-                        if let Some((orders, head)) = shown.filter(|one| one.0 > self.orders) {
-                            (self.orders, self.head) = (orders, head);
-                        }
+                        let notice = control::notice(message).ok();
+                        let shown = notice.and_then(|notice| self.beater.shown_by(&notice));
+                        self.orders = self.orders.max(shown.unwrap_or(0));
                     }
                     if is_last {
                         return Ok(());

@@ -11,12 +11,12 @@ use sealane_frame::GroupTag;
 use sealane_group::{ControlCursor, GroupNotice, control_topic};
 use sealane_message::Topic;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::keys::RolledBack;
 use super::{GroupClient, GroupClientState};
 use crate::limits::{
-    CONTROL_REJOIN_MS, FORGET_LOOK_MS, MAX_NOTICES_PUBLISHED, MAX_NOTICES_READ, MIN_CONTROL_LOOK_MS,
+    CONTROL_REJOIN_MS, MAX_NOTICES_PUBLISHED, MAX_NOTICES_READ, MIN_CONTROL_LOOK_MS,
 };
 use crate::subscribe::SubscribeBuilder;
 use crate::{Client, ClientEvent, Error, HubError, ReceivedMessage, StartPosition, Subscription};
@@ -190,9 +190,7 @@ impl ControlStreamReader {
         kept: Option<ControlCursor>,
         cursor: ControlCursor,
     ) -> Result<(), Error> {
-        // An invitation says how many orders there were: no hub may show a newcomer fewer.
-        let floor = group.keys().known().orders_floor();
-        let seen = kept.map_or(0, |kept| kept.shown).max(floor);
+        let seen = kept.map_or(0, |kept| kept.shown);
         self.is_rolled_back = cursor.shown < seen;
         let fault = self.is_rolled_back.then_some(RolledBack { shown: cursor.shown, seen });
         let was = std::mem::replace(&mut group.keys().rolled_back, fault);
@@ -246,26 +244,12 @@ async fn subscribe(group: &GroupClient) -> Result<Subscription, Error> {
 async fn run(group: Weak<GroupClientState>, mut subscription: Subscription) {
     let upgrade = || group.upgrade().map(|inner| GroupClient { inner });
     loop {
-        loop {
-            let next = timeout(Duration::from_millis(FORGET_LOOK_MS), subscription.next()).await;
+        while let Some(next) = subscription.next().await {
             let Some(group) = upgrade() else { return };
-            let next = match next {
-                Ok(Some(next)) => next,
-                Ok(None) => break,
-                Err(_) => {
-                    forget_aged(&group);
-                    continue;
-                }
-            };
             match next {
                 Ok(message) => {
                     obey(&group, &message);
                     group.settle().await;
-                    // It may be the order that was lost: only the whole stream tells.
-                    let is_rolled_back = group.keys().rolled_back.is_some();
-                    if is_rolled_back && let Err(error) = group.catch_up().await {
-                        tracing::warn!(code = error.code(), %error, "the orders cannot be read");
-                    }
                 }
                 Err(error) => group.tell(ClientEvent::Disconnected { cause: error.to_string() }),
             }
@@ -280,14 +264,6 @@ async fn run(group: Weak<GroupClientState>, mut subscription: Subscription) {
                 break next;
             }
         };
-    }
-}
-
-/// Epochs of a forward-secret group grow old while nothing is ordered, too.
-fn forget_aged(group: &GroupClient) {
-    let outcome = group.keys().forget_aged();
-    if let Err(error) = outcome {
-        tracing::warn!(code = error.code(), %error, "secrets that are too old are still held");
     }
 }
 

@@ -6,16 +6,13 @@ use sealane_frame::{
     FrameBuf, FrameCompression, FrameKind, FrameView, GroupTag, HEADER_BYTES, open_stored,
 };
 use sealane_group::{
-    ConsumerId, EpochSource, GroupChange, GroupMember, GroupMembership, GroupNotice, GroupSender,
-    RemovalMark,
+    EpochSource, GroupChange, GroupMember, GroupMembership, GroupNotice, GroupSender, RemovalMark,
 };
 use sealane_message::{DataType, Topic};
 use sealane_protocol::SealedEnvelope;
 use sealane_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_ENVELOPE_DEPTH, MAX_ENVELOPE_VALUES};
 use sealane_seal::policy::{Conditions, Decision, Policy};
-use sealane_seal::{
-    Binding, Class, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener, Slot, Term,
-};
+use sealane_seal::{Binding, Epoch, Error as SealError, Group, KeyId, OpenedMessage, Opener};
 
 use super::SEALED_IN;
 use crate::Error;
@@ -33,8 +30,6 @@ pub(crate) struct GroupKeyring {
     opener: Opener,
     /// The orders that the control stream showed once and shows now, if it has lost some.
     pub(super) rolled_back: Option<RolledBack>,
-    /// The most orders that a member has signed to have obeyed.
-    pub(super) signed_orders: u64,
     pub(super) policy: Policy,
     pub(super) conditions: Conditions,
     buf: FrameBuf,
@@ -65,8 +60,6 @@ pub(crate) struct SealedMessageOrigin<'a> {
 pub(crate) struct SealedNow {
     pub(crate) bytes: Vec<u8>,
     pub(crate) epoch: Epoch,
-    /// When it was made, for the time of an urgent message.
-    pub(crate) made_ms: u64,
 }
 
 /// A frame that was opened and may be shown.
@@ -75,18 +68,12 @@ pub(crate) struct OpenedDelivery {
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) sender: String,
-    /// Whether people have compared who that is.
-    pub(crate) compared: bool,
     /// When an urgent message was made.
     pub(crate) time_ms: Option<u64>,
     /// The low byte of how many orders the sender had obeyed.
     pub(crate) orders: u8,
     /// The first epoch behind the last removal.
     pub(crate) live_from: Epoch,
-    /// It stands behind the end of its epoch.
-    pub(crate) is_ended: bool,
-    /// It is shown even there.
-    pub(crate) outlives_epoch: bool,
     pub(crate) envelope: Bytes,
 }
 
@@ -100,7 +87,6 @@ impl GroupKeyring {
             sender: None,
             opener,
             rolled_back: None,
-            signed_orders: 0,
             policy: Policy::default(),
             conditions: Conditions::default(),
             buf: FrameBuf::new(),
@@ -145,23 +131,6 @@ impl GroupKeyring {
         Ok(self.member.refresh(&mut self.opener)?)
     }
 
-    /// Registers a consumer of the folder, or moves it on.
-    pub(super) fn consumer_at(
-        &mut self,
-        id: ConsumerId,
-        epoch: Option<Epoch>,
-    ) -> Result<(), Error> {
-        self.member.consumer_at(id, epoch)?;
-        Ok(self.member.refresh(&mut self.opener)?)
-    }
-
-    /// Erases what has been kept for too long, here and in memory. Another process of the folder
-    /// may have erased more.
-    pub(super) fn forget_aged(&mut self) -> Result<(), Error> {
-        self.member.forget_aged()?;
-        Ok(self.member.refresh(&mut self.opener)?)
-    }
-
     /// Takes a notice, and goes on in the newest epoch. Another process of the folder may have
     /// taken it before.
     pub(super) fn obey(&mut self, notice: &GroupNotice) -> Result<Vec<GroupChange>, Error> {
@@ -183,54 +152,38 @@ impl GroupKeyring {
         Ok(())
     }
 
-    /// That another member has signed to have obeyed more orders than were shown here, if so.
-    pub(super) fn behind_by_word(&self) -> Option<Error> {
-        let (missing, known) = (self.member.orders(), self.signed_orders);
-        let is_behind = known > missing && !self.member.is_removed();
-        is_behind.then(|| sealane_group::Error::Behind { missing, known }.into())
-    }
-
-    /// Why nothing of that type may be sealed now, if that is so. A call for help waits for no
-    /// order: it goes out in the newest epoch that is held.
+    /// Why nothing may be sealed now, if that is so.
     pub(super) fn check_sealing(&self, data_type: DataType, now_ms: u64) -> Result<(), Error> {
-        if data_type.is_urgent() && !self.member.is_removed() {
-            return Ok(());
-        }
         self.check_orders()?;
-        if self.member.is_strict() {
+        if self.member.is_strict() && !data_type.is_urgent() {
             self.member.check_heartbeat(now_ms)?;
         }
         Ok(())
     }
 
-    /// Seals a checked envelope for a stream, in the class that the policy decides. One that is
-    /// sealed again says when it was made.
+    /// Seals a checked envelope for a stream, in the class that the policy decides.
     pub(super) fn seal(
         &mut self,
         topic: &Topic,
         data_type: DataType,
         codec: Codec,
         envelope: &[u8],
-        made_ms: Option<u64>,
     ) -> Result<SealedNow, Error> {
         check(&mut self.scratch, codec, envelope)?;
         let now_ms = now_ms();
-        let made_ms = made_ms.unwrap_or(now_ms);
         self.check_sealing(data_type, now_ms)?;
         let decision = self.decide(data_type);
         let class = self.policy.class_in(&self.group, data_type, &decision)?;
         let sender = match &mut self.sender {
             Some(sender) => sender,
-            none if self.member.check_sealing().is_ok() => none.insert(self.member.sender()?),
-            // Nothing but what is urgent comes this far.
-            none => none.insert(self.member.urgent_sender()?),
+            none => none.insert(self.member.sender()?),
         };
         debug_assert!(sender.epoch() >= self.member.epochs().newest(), "a sender that fell behind");
         let mut fields = sender.fields(class, data_type.number());
         fields.codec = codec as u8;
         let body = if data_type.is_urgent() {
             self.timed.clear();
-            self.timed.extend(made_ms.to_le_bytes());
+            self.timed.extend(now_ms.to_le_bytes());
             self.timed.extend_from_slice(envelope);
             &self.timed
         } else {
@@ -243,7 +196,7 @@ impl GroupKeyring {
         if bytes.len() > MAX_ENVELOPE_BYTES {
             return Err(too_large(bytes.len()));
         }
-        Ok(SealedNow { bytes, epoch: sender.epoch(), made_ms })
+        Ok(SealedNow { bytes, epoch: sender.epoch() })
     }
 
     /// Opens a frame from a stream. `near` is the epoch that the reader's cursor stands in.
@@ -271,14 +224,12 @@ impl GroupKeyring {
         let epoch = earlier.unwrap_or(last);
         let stored = open_stored(&mut self.opener, epoch, &binding, &mut frame)?;
         let (header, opened) = (stored.header, stored.opened);
-        let data_type = DataType::from_number(header.data_type());
-        let is_ended = epoch < self.first_epoch(&binding, place);
-        let outlives_epoch = self.outlives_epoch(&opened, data_type);
-        if is_ended && !outlives_epoch {
+        if epoch < self.first_epoch(&binding, place) {
             return Err(DeliveryRejection::Posthumous);
         }
         let body = opened.body();
         let mut body = HEADER_BYTES + body.start..HEADER_BYTES + body.end;
+        let data_type = DataType::from_number(header.data_type());
         self.policy.admits(data_type, opened.class(), &self.group)?;
         if header.compression() != FrameCompression::None {
             return Err(DeliveryRejection::NoEnvelope);
@@ -293,49 +244,17 @@ impl GroupKeyring {
         let (codec, envelope) = self.envelope(header.codec(), data_type, body)?;
         let sender =
             self.member.name_of(opened.slot(), opened.epoch()).unwrap_or_default().to_owned();
-        let compared = self.member.is_compared(opened.slot());
         let (orders, live_from) = (header.orders(), self.member.live_from());
         Ok(OpenedDelivery {
             opened,
             data_type,
             codec,
             sender,
-            compared,
             time_ms,
             orders,
             live_from,
-            is_ended,
-            outlives_epoch,
             envelope,
         })
-    }
-
-    /// Whether a message is shown behind the end of its epoch, too: a signed call for help of a
-    /// slot that signs with the same key now. Its member may not have heard of the end.
-    fn outlives_epoch(&self, opened: &OpenedMessage, data_type: DataType) -> bool {
-        let is_signed = opened.class() == Class::Signed;
-        is_signed && data_type.is_urgent() && self.has_kept_key(opened.slot(), opened.epoch())
-    }
-
-    /// Whether others show what this member has sealed of that type in an epoch that has ended.
-    pub(super) fn shows_own_of(&self, data_type: DataType, epoch: Epoch) -> bool {
-        let class = self.policy.class_in(&self.group, data_type, &self.decide(data_type));
-        let is_signed = class.is_ok_and(|class| class == Class::Signed);
-        is_signed && data_type.is_urgent() && self.has_kept_key(self.member.slot(), epoch)
-    }
-
-    /// Whether a slot signs with the same key now as in that epoch.
-    fn has_kept_key(&self, slot: Slot, epoch: Epoch) -> bool {
-        // A heal gives the slot another key, since a thief of the folder has the one before.
-        let terms = self.member.terms();
-        let key_in = |epoch: Epoch| {
-            let holds = |term: &&Term| {
-                let has_begun = term.slot == slot && term.since <= epoch;
-                has_begun && term.until.is_none_or(|until| epoch < until)
-            };
-            terms.iter().find(holds).map(|term| term.verifying_key)
-        };
-        key_in(self.newest()).is_some_and(|key| key_in(epoch) == Some(key))
     }
 
     /// A body as an envelope: a datum of its codec. Without a codec it is a document or an event,

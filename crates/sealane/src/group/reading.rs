@@ -10,7 +10,7 @@ use sealane_seal::policy::PolicyRefusal;
 use sealane_seal::{Epoch, Error as SealError};
 
 use super::keys::SealedMessageOrigin;
-use super::seen::{DuplicateVerdict, HubPosition, MessageIdentity, SeenMessages};
+use super::seen::{DuplicateVerdict, HubPosition, MessageIdentity, SeenMessages, SenderStart};
 use super::{DEAD, GroupClient};
 use crate::error::DeliveryRejection;
 use crate::{ReceivedMessage, Seal, SealCounts};
@@ -53,33 +53,27 @@ impl SubscriptionOpener {
             generation: message.generation,
             offset: message.offset,
         };
-        let hash = self.seen.hash(&frame);
         let shown = self.group.keys().open(self.cursor, place, frame)?;
-        self.group.hinted(shown.orders, shown.opened.class());
+        self.group.hinted(shown.orders);
         let opened = &shown.opened;
-        let identity = MessageIdentity::of(opened);
-        let sender = identity.sender;
+        let sender =
+            SenderStart { epoch: opened.epoch(), slot: opened.slot(), context: opened.context() };
         // Where no mark tells where a removal began, its first message does.
         let is_late = sender.epoch < shown.live_from
             && self.seen.newest(&message.stream) >= Some(shown.live_from);
-        if is_late && !shown.outlives_epoch {
+        if is_late {
             return Err(DeliveryRejection::Posthumous);
         }
-        let is_of_ended_epoch = is_late || shown.is_ended;
-        if !is_of_ended_epoch {
-            self.cursor = sender.epoch;
-        }
+        self.cursor = sender.epoch;
         let origin = HubPosition::of(message);
-        let verdict = self.seen.see(identity, hash, &message.stream, origin);
-        if verdict == DuplicateVerdict::Elsewhere {
+        let identity = MessageIdentity { sender, counter: opened.counter() };
+        if self.seen.see(identity, &message.stream, origin) == DuplicateVerdict::Elsewhere {
             return Err(DeliveryRejection::Repeated);
         }
-        self.counts.conflicts += u64::from(verdict == DuplicateVerdict::Conflict);
         self.counts.opened += 1;
         let seal = Seal {
             group: self.group.tag(),
             sender: shown.sender,
-            compared: shown.compared,
             slot: sender.slot.number(),
             class: opened.class(),
             data_type: shown.data_type,
@@ -87,8 +81,6 @@ impl SubscriptionOpener {
             context: sender.context,
             counter: opened.counter(),
             time_ms: shown.time_ms,
-            is_perhaps_repeat: verdict == DuplicateVerdict::Perhaps,
-            is_of_ended_epoch,
         };
         Ok(message.opened(shown.codec, shown.envelope, seal))
     }
@@ -114,8 +106,8 @@ impl SubscriptionOpener {
 /// A sealed message's frame.
 struct DeliveredFrame {
     frame: Vec<u8>,
-    /// Of a dead letter, the stream that the message was sealed for: the one whose letters these
-    /// are.
+    /// Of a dead letter, the stream that the message was sealed for, as the letter says: if it is
+    /// another one, the frame does not open.
     letter_of: Option<Topic>,
 }
 
@@ -137,11 +129,7 @@ fn find(message: &ReceivedMessage) -> Result<DeliveredFrame, DeliveryRejection> 
     {
         return Err(DeliveryRejection::NotSealed);
     }
-    let letter_of: Option<Topic> = text("stream").and_then(|stream| stream.parse().ok());
-    let is_asked = |of: &Topic| message.stream.as_str().strip_prefix(DEAD) == Some(of.as_str());
-    if letter_of.as_ref().is_some_and(|of| !is_asked(of)) {
-        return Err(DeliveryRejection::Unasked);
-    }
+    let letter_of = text("stream").and_then(|stream| stream.parse().ok());
     let frame = field("envelope").and_then(|envelope| read(message.codec, envelope));
     match (letter_of, frame) {
         (Some(stream), Some(frame)) => Ok(DeliveredFrame { frame, letter_of: Some(stream) }),

@@ -1,60 +1,34 @@
-//! Which messages a subscription has shown, by their names.
-//!
-//! All members can make an unsigned frame of any slot. So what was seen of signed messages and of
-//! unsigned ones is kept apart, with a share for each slot, and only a slot's own signed messages
-//! take the room of its signed ones.
+//! Which messages a subscription has shown, by their identity.
 
-use std::collections::hash_map::{DefaultHasher, RandomState};
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
-use crate::limits::{MAX_SEEN_RANGES, MAX_SEEN_RANGES_OF_SLOT, MAX_SEEN_TAGS};
-use sealane_frame::RELAY_BYTES;
+use crate::limits::MAX_SEEN_RANGES;
 use sealane_message::Topic;
 use sealane_protocol::limits::MAX_IN_FLIGHT;
-use sealane_seal::{Class, Epoch, OpenedMessage, SenderContext, Slot};
+use sealane_seal::{Epoch, SenderContext, Slot};
 
 use crate::ReceivedMessage;
-
-mod ranges;
-mod tags;
-
-use ranges::{CounterVerdict, SeenRanges};
-use tags::SeenTags;
 
 /// Which message it is, within its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct MessageIdentity {
     pub(super) sender: SenderStart,
-    pub(super) is_signed: bool,
     pub(super) counter: u64,
 }
 
 /// One start of a sender, in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SenderStart {
-    pub(super) slot: Slot,
     pub(super) epoch: Epoch,
+    pub(super) slot: Slot,
     pub(super) context: SenderContext,
 }
 
-/// A keyed hash of a frame. Nobody can make another frame of the same hash: of the tag in the frame
-/// itself every member can, since it holds the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct FrameHash(u64);
-
 /// Where a message stands in the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HubPosition(u64, u64, u64);
-
-impl MessageIdentity {
-    pub(super) fn of(opened: &OpenedMessage) -> MessageIdentity {
-        let (epoch, slot, context) = (opened.epoch(), opened.slot(), opened.context());
-        let sender = SenderStart { slot, epoch, context };
-        let is_signed = opened.class() == Class::Signed;
-        MessageIdentity { sender, is_signed, counter: opened.counter() }
-    }
-}
 
 impl HubPosition {
     pub(super) fn of(message: &ReceivedMessage) -> HubPosition {
@@ -65,7 +39,7 @@ impl HubPosition {
 }
 
 /// Whether a message that comes was seen before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum DuplicateVerdict {
     /// It is new.
     New,
@@ -73,35 +47,32 @@ pub(super) enum DuplicateVerdict {
     Again,
     /// It came before from another place, or that is not known any more.
     Elsewhere,
-    /// It may have come before: what was known of its counter had to leave.
-    Perhaps,
-    /// It is unsigned, and another frame came under its name: one of the two is forged.
-    Conflict,
 }
 
-/// All names that were seen; of a consumer's latest messages also the places.
-#[derive(Debug, Default)]
+/// All identities that were seen, as ranges; of a consumer's latest also the places.
+#[derive(Debug)]
 pub(super) struct SeenMessages {
-    key: RandomState,
-    signed: SeenRanges,
-    unsigned: SeenRanges,
-    tags: SeenTags,
+    senders: BTreeMap<SenderStart, BTreeMap<u64, u64>>,
+    ranges: usize,
     /// None: nothing comes again from the same place.
     origins: Option<RecentPositions>,
     newest: HashMap<Topic, Epoch>,
+    /// Of senders up to this one nothing is remembered any more.
+    forgotten: Option<SenderStart>,
 }
 
 /// The places of as many messages as one consumer can have in flight.
 #[derive(Debug, Default)]
 struct RecentPositions {
-    of: HashMap<HubPosition, FrameHash>,
-    order: VecDeque<HubPosition>,
+    of: HashMap<MessageIdentity, HubPosition>,
+    order: VecDeque<MessageIdentity>,
 }
 
 impl SeenMessages {
     pub(super) fn new(is_consumer: bool) -> SeenMessages {
         let origins = is_consumer.then(RecentPositions::default);
-        SeenMessages { origins, ..SeenMessages::default() }
+        let (senders, newest) = (BTreeMap::new(), HashMap::new());
+        SeenMessages { senders, ranges: 0, origins, newest, forgotten: None }
     }
 
     /// The newest epoch that was seen in a stream.
@@ -109,78 +80,158 @@ impl SeenMessages {
         self.newest.get(stream).copied()
     }
 
-    /// The hash of a frame: of all but what relays change.
-    pub(super) fn hash(&self, frame: &[u8]) -> FrameHash {
-        FrameHash(self.key.hash_one(frame.get(RELAY_BYTES..).unwrap_or_default()))
-    }
-
     /// Looks at a message and remembers it.
     pub(super) fn see(
         &mut self,
         identity: MessageIdentity,
-        hash: FrameHash,
         stream: &Topic,
         origin: HubPosition,
     ) -> DuplicateVerdict {
-        let known = self.origins.as_ref().and_then(|origins| origins.of.get(&origin));
-        if known == Some(&hash) {
-            return DuplicateVerdict::Again;
-        }
-        let MessageIdentity { sender, is_signed, counter } = identity;
-        let seen = if is_signed { &mut self.signed } else { &mut self.unsigned };
-        let verdict = match seen.see(sender, counter) {
-            CounterVerdict::Seen if is_signed || !self.tags.is_other(identity, hash) => {
-                return DuplicateVerdict::Elsewhere;
-            }
-            CounterVerdict::Seen => DuplicateVerdict::Conflict,
-            CounterVerdict::New => DuplicateVerdict::New,
-            CounterVerdict::Doubtful => DuplicateVerdict::Perhaps,
-        };
-        if !is_signed {
-            self.tags.remember(identity, hash);
+        let MessageIdentity { sender, counter } = identity;
+        if !self.insert(sender, counter) {
+            let known = self.origins.as_ref().and_then(|origins| origins.of.get(&identity));
+            return if known == Some(&origin) {
+                DuplicateVerdict::Again
+            } else {
+                DuplicateVerdict::Elsewhere
+            };
         }
         if let Some(origins) = &mut self.origins {
-            origins.remember(origin, hash);
+            origins.remember(identity, origin);
         }
         match self.newest.get_mut(stream) {
             Some(newest) => *newest = sender.epoch.max(*newest),
             None => drop(self.newest.insert(stream.clone(), sender.epoch)),
         }
-        verdict
+        DuplicateVerdict::New
     }
 
-    /// Counters between those that came, signed or not: a sender uses one counter for both.
+    /// Counters between those that came.
     pub(super) fn skipped(&self) -> u64 {
-        let mut all: BTreeMap<SenderStart, Vec<(u64, u64)>> = BTreeMap::new();
-        for (sender, range) in self.signed.ranges().chain(self.unsigned.ranges()) {
-            all.entry(sender).or_default().push(range);
-        }
-        all.into_values().map(between).sum()
+        let between = |ranges: &BTreeMap<u64, u64>| {
+            let (first, last) = (ranges.keys().next(), ranges.values().next_back());
+            let whole = last.zip(first).map_or(0, |(last, first)| last - first + 1);
+            whole - ranges.iter().map(|(from, to)| to - from + 1).sum::<u64>()
+        };
+        self.senders.values().map(between).sum()
     }
-}
 
-/// How many counters lie between ranges of one start.
-fn between(mut ranges: Vec<(u64, u64)>) -> u64 {
-    ranges.sort_unstable();
-    let (mut gaps, mut next) = (0, None);
-    for (from, to) in ranges {
-        gaps += next.map_or(0, |next| from.saturating_sub(next));
-        next = next.max(Some(to + 1));
+    /// Whether the counter is new.
+    fn insert(&mut self, sender: SenderStart, counter: u64) -> bool {
+        if self.forgotten >= Some(sender) {
+            return false;
+        }
+        let ranges = self.senders.entry(sender).or_default();
+        let below = ranges.range(..=counter).next_back().map(|(from, to)| (*from, *to));
+        if below.is_some_and(|(_, to)| counter <= to) {
+            return false;
+        }
+        let joins_below = below.filter(|(_, to)| to + 1 == counter);
+        let above = ranges.get(&(counter + 1)).copied();
+        let from = joins_below.map_or(counter, |(from, _)| from);
+        if above.is_some() {
+            ranges.remove(&(counter + 1));
+            self.ranges -= 1;
+        }
+        if ranges.insert(from, above.unwrap_or(counter)).is_none() {
+            self.ranges += 1;
+        }
+        if self.ranges > MAX_SEEN_RANGES {
+            self.close_gap();
+        }
+        true
     }
-    gaps
+
+    /// Forgets the oldest gap, so that a message that would still fill it counts as repeated: what
+    /// cannot be remembered is refused, not shown twice.
+    fn close_gap(&mut self) {
+        let gapped = self.senders.iter_mut().find(|(_, ranges)| ranges.len() > 1);
+        let Some((_, ranges)) = gapped else {
+            // One range for each sender: the oldest is let go, and nothing more is taken of it.
+            if let Some((oldest, ranges)) = self.senders.pop_first() {
+                self.ranges -= ranges.len();
+                self.forgotten = Some(oldest);
+            }
+            return;
+        };
+        let first = ranges.pop_first();
+        let second = ranges.pop_first();
+        if let (Some((from, _)), Some((_, to))) = (first, second) {
+            ranges.insert(from, to);
+            self.ranges -= 1;
+        }
+    }
 }
 
 impl RecentPositions {
-    fn remember(&mut self, origin: HubPosition, hash: FrameHash) {
+    fn remember(&mut self, identity: MessageIdentity, origin: HubPosition) {
         if self.order.len() >= MAX_IN_FLIGHT
             && let Some(oldest) = self.order.pop_front()
         {
             self.of.remove(&oldest);
         }
-        self.order.push_back(origin);
-        self.of.insert(origin, hash);
+        self.order.push_back(identity);
+        self.of.insert(identity, origin);
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn start(epoch: u64) -> SenderStart {
+        let slot = Slot::new(1).unwrap();
+        SenderStart { epoch: Epoch(epoch), slot, context: SenderContext([5; 8]) }
+    }
+
+    fn see(seen: &mut SeenMessages, counter: u64, offset: u64) -> DuplicateVerdict {
+        let stream: Topic = "a".parse().unwrap();
+        let identity = MessageIdentity { sender: start(3), counter };
+        seen.see(identity, &stream, HubPosition(7, 1, offset))
+    }
+
+    #[test]
+    fn a_repeat_is_known_in_any_order_and_gaps_are_counted() {
+        let mut seen = SeenMessages::new(false);
+        for (offset, counter) in [5, 3, 4, 9, 7, 8, 0].into_iter().enumerate() {
+            assert_eq!(see(&mut seen, counter, offset as u64), DuplicateVerdict::New);
+        }
+        assert_eq!((seen.ranges, seen.skipped()), (3, 3));
+        for counter in [0, 3, 4, 5, 7, 8, 9] {
+            assert_eq!(see(&mut seen, counter, 20), DuplicateVerdict::Elsewhere);
+        }
+        assert_eq!(see(&mut seen, 6, 21), DuplicateVerdict::New);
+        assert_eq!((seen.ranges, seen.skipped()), (2, 2));
+        assert_eq!(seen.newest(&"a".parse().unwrap()), Some(Epoch(3)));
+    }
+
+    #[test]
+    fn a_consumers_message_comes_again_from_its_place_only() {
+        let mut seen = SeenMessages::new(true);
+        assert_eq!(see(&mut seen, 7, 1), DuplicateVerdict::New);
+        assert_eq!(see(&mut seen, 7, 1), DuplicateVerdict::Again);
+        assert_eq!(see(&mut seen, 7, 2), DuplicateVerdict::Elsewhere);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_forgotten_counts_as_seen() {
+        let mut seen = SeenMessages::new(true);
+        for n in 0..2 * MAX_SEEN_RANGES as u64 {
+            assert_eq!(see(&mut seen, 2 * n, n), DuplicateVerdict::New);
+            assert!(seen.ranges <= MAX_SEEN_RANGES);
+        }
+        assert_eq!(see(&mut seen, 1, 7), DuplicateVerdict::Elsewhere, "a gap that was closed");
+        let origins = seen.origins.as_ref().unwrap();
+        assert_eq!((origins.of.len(), origins.order.len()), (MAX_IN_FLIGHT, MAX_IN_FLIGHT));
+    }
+
+    #[test]
+    fn many_senders_are_bounded_too() {
+        let mut seen = SeenMessages::new(false);
+        for epoch in 0..MAX_SEEN_RANGES as u64 + 10 {
+            seen.insert(start(epoch), 0);
+        }
+        assert_eq!((seen.ranges, seen.senders.len()), (MAX_SEEN_RANGES, MAX_SEEN_RANGES));
+        assert!(!seen.insert(start(3), 1), "it was let go");
+    }
+}

@@ -16,7 +16,6 @@ use crate::limits::{MAX_SENT_HELD, MAX_SENT_HELD_BYTES, MAX_STREAMS_MET, MIN_ORD
 #[derive(Debug, Clone)]
 pub(crate) struct SentEnvelopes {
     pub(crate) epoch: Epoch,
-    pub(crate) made_ms: u64,
     pub(crate) data_type: DataType,
     pub(crate) codec: Codec,
     pub(crate) envelopes: Vec<Bytes>,
@@ -27,7 +26,6 @@ pub(crate) struct SentEnvelopes {
 pub(super) struct StaleEpochMessage {
     pub(super) stream: Topic,
     pub(super) offset: u64,
-    pub(super) made_ms: u64,
     pub(super) data_type: DataType,
     pub(super) codec: Codec,
     pub(super) envelope: Bytes,
@@ -49,11 +47,11 @@ struct StoredSealedMessage {
 
 impl SentMessages {
     pub(super) fn add(&mut self, sent: SentEnvelopes, stream: &Topic, generation: u64, first: u64) {
-        let SentEnvelopes { epoch, made_ms, data_type, codec, envelopes } = sent;
+        let SentEnvelopes { epoch, data_type, codec, envelopes } = sent;
         for (offset, envelope) in (first..).zip(envelopes) {
             self.bytes += envelope.len();
-            let stream = stream.clone();
-            let late = StaleEpochMessage { stream, offset, made_ms, data_type, codec, envelope };
+            let late =
+                StaleEpochMessage { stream: stream.clone(), offset, data_type, codec, envelope };
             self.messages.push_back(StoredSealedMessage { late, generation, epoch });
         }
         while self.messages.len() > MAX_SENT_HELD || self.bytes > MAX_SENT_HELD_BYTES {
@@ -62,18 +60,15 @@ impl SentMessages {
         }
     }
 
-    /// Takes out those whose epoch is not read any more where they stand. Those that are shown all
-    /// the same stay: sealed again, they would be shown twice, and once without the mark.
+    /// Takes out those whose epoch is not read any more where they stand.
     pub(super) fn take_late(
         &mut self,
         first_epoch: impl Fn(&Topic, u64, u64) -> Epoch,
-        is_shown: impl Fn(DataType, Epoch) -> bool,
     ) -> Vec<StaleEpochMessage> {
         let mut late = Vec::new();
         for stored in std::mem::take(&mut self.messages) {
             let place = &stored.late;
-            let first = first_epoch(&place.stream, stored.generation, place.offset);
-            if stored.epoch < first && !is_shown(place.data_type, stored.epoch) {
+            if stored.epoch < first_epoch(&place.stream, stored.generation, place.offset) {
                 self.bytes -= place.envelope.len();
                 late.push(stored.late);
             } else {

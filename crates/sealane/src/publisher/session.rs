@@ -379,10 +379,9 @@ impl PublisherSealing {
         envelope: &Bytes,
     ) -> Result<PendingSealedEnvelope, Error> {
         let PublisherSealing { group, data_type } = self;
-        let sealed = group.seal_now(topic.as_str(), *data_type, codec, envelope, None)?;
-        let (epoch, made_ms, data_type) = (sealed.epoch, sealed.made_ms, *data_type);
-        let envelopes = vec![envelope.clone()];
-        let sent = SentEnvelopes { epoch, made_ms, data_type, codec, envelopes };
+        let sealed = group.seal_now(topic.as_str(), *data_type, codec, envelope)?;
+        let (epoch, envelopes) = (sealed.epoch, vec![envelope.clone()]);
+        let sent = SentEnvelopes { epoch, data_type: *data_type, codec, envelopes };
         Ok(PendingSealedEnvelope { envelope: sealed.bytes.into(), sent })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sealane_message::{Pattern, Retry, Topic};
+use sealane_message::{Pattern, Retry};
 use sealane_protocol::{Deliver, ServerFrame, StreamJoined};
 use tokio::sync::broadcast;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -12,11 +12,11 @@ use super::cursors::SubscriptionCursors;
 use super::shared::{RejectedDelivery, SubscriptionShared};
 use crate::backoff::RetryBackoff;
 use crate::error::DeliveryRejection;
-use crate::group::{ConsumerPassage, SubscriptionOpener};
+use crate::group::SubscriptionOpener;
 use crate::limits::{EPOCH_RETRY_MS, MAX_CLOSE_WAIT_MS, MAX_SUBSCRIBE_ANSWER_MS};
 use crate::socket::{SocketFailure, SocketReader, SocketWriter, connect};
 use crate::subscribe::{StartPosition, SubscribeBuilder};
-use crate::{ClientEvent, Error, HubError, ReceivedMessage, SealCounts};
+use crate::{ClientEvent, Error, HubError, ReceivedMessage};
 
 /// The connection's side of a subscription.
 pub(super) struct SubscriptionDriver {
@@ -31,10 +31,6 @@ pub(super) struct SubscriptionDriver {
     delivered: bool,
     /// Opens what comes; none: it is given as it is.
     reading: Option<SubscriptionOpener>,
-    /// Deliveries of streams that were not asked for.
-    unasked: u64,
-    /// A consumer's, by whose keys secrets are erased.
-    passage: Option<ConsumerPassage>,
 }
 
 impl SubscriptionDriver {
@@ -51,17 +47,11 @@ impl SubscriptionDriver {
             .group
             .clone()
             .map(|group| SubscriptionOpener::new(group, !subscribe.is_reader()));
-        let (delivered, unasked, passage) = (false, 0, None);
-        Self { subscribe, pattern, shared, events, cursors, delivered, reading, unasked, passage }
+        Self { subscribe, pattern, shared, events, cursors, delivered: false, reading }
     }
 
     /// Makes the first connection.
     pub(super) async fn connect(&mut self) -> Result<(SocketReader, SocketWriter), Error> {
-        // From here on no secret is erased that it needs.
-        if let Some(group) = self.subscribe.group.as_ref().filter(|_| !self.subscribe.is_reader()) {
-            let name = self.subscribe.consumer.as_deref().unwrap_or_default();
-            self.passage = ConsumerPassage::begin(group, &self.pattern, name)?;
-        }
         self.join().await.map_err(|ended| match ended {
             SocketFailure::Lost(cause) => {
                 let address = self.subscribe.client.address();
@@ -107,9 +97,6 @@ impl SubscriptionDriver {
                 () = sleep(backoff.wait()) => {}
                 () = self.closing() => {}
             }
-        }
-        if let Some(passage) = &mut self.passage {
-            passage.look().await;
         }
         self.shared.end(None);
     }
@@ -196,10 +183,6 @@ impl SubscriptionDriver {
             if let Err(error) = self.take(frame).await {
                 return SocketFailure::Failed(error);
             }
-            // Heartbeats come while nothing else does.
-            if let Some(passage) = &mut self.passage {
-                passage.go_on().await;
-            }
         }
     }
 
@@ -208,8 +191,6 @@ impl SubscriptionDriver {
             ServerFrame::Deliver(deliver) => return self.deliver(vec![deliver]).await,
             ServerFrame::Batch(all) => return self.deliver(all).await,
             ServerFrame::Joined(joined) => self.joined(&joined),
-            // Of a stream that was not asked for nothing is to come, and so nothing is missing.
-            ServerFrame::Gap { stream, .. } if !self.pattern.matches(&stream) => {}
             ServerFrame::Gap { stream, from, to, reason } => {
                 if let Some(cursors) = &mut self.cursors {
                     cursors.skipped(&stream, to);
@@ -225,7 +206,6 @@ impl SubscriptionDriver {
     async fn deliver(&mut self, mut all: Vec<Deliver>) -> Result<(), Error> {
         self.delivered = true;
         let count = all.len();
-        all.retain(|deliver| self.is_asked(deliver));
         if let Some(cursors) = &mut self.cursors {
             all.retain(|deliver| cursors.advance(deliver));
         }
@@ -237,20 +217,6 @@ impl SubscriptionDriver {
         }
         let (messages, others) = self.open(messages).await;
         self.shared.deliver(count, messages, others)
-    }
-
-    /// Whether a delivery is of a stream that was asked for. Any other one is told and counted. The
-    /// hub is not told: in a subscription to one stream, an acknowledgement names no stream, and it
-    /// would count for a message of that stream.
-    fn is_asked(&mut self, deliver: &Deliver) -> bool {
-        let Deliver { stream, offset, .. } = deliver;
-        if self.pattern.matches(stream) {
-            return true;
-        }
-        self.unasked += 1;
-        self.refuse(stream, *offset, &DeliveryRejection::Unasked);
-        self.count();
-        false
     }
 
     /// Opens deliveries, and tells of those that are not shown. Where an epoch is not known yet,
@@ -275,33 +241,21 @@ impl SubscriptionDriver {
                 Ok(opened) => messages.push(opened),
                 Err(refusal) => {
                     reading.count(&refusal);
-                    self.refuse(&message.stream, message.offset, &refusal);
-                    let again_ms = refusal.passes().then_some(EPOCH_RETRY_MS);
+                    let (info, cause) = (refusal.info(), refusal.to_string());
                     let (stream, offset) = (message.stream, message.offset);
-                    others.push(RejectedDelivery { stream, offset, again_ms });
+                    let again_ms = refusal.passes().then_some(EPOCH_RETRY_MS);
+                    others.push(RejectedDelivery { stream: stream.clone(), offset, again_ms });
+                    let (code, name) = (info.code, info.name);
+                    self.tell(ClientEvent::Refused { stream, offset, code, name, cause });
                 }
             }
         }
+        self.shared.counted(reading.counts());
         self.reading = Some(reading);
-        self.count();
         (messages, others)
     }
 
-    fn count(&self) {
-        let counts = self.reading.as_ref().map(SubscriptionOpener::counts).unwrap_or_default();
-        self.shared.counted(SealCounts { unasked: self.unasked, ..counts });
-    }
-
-    fn refuse(&self, stream: &Topic, offset: u64, refusal: &DeliveryRejection) {
-        let (info, cause) = (refusal.info(), refusal.to_string());
-        let (stream, code, name) = (stream.clone(), info.code, info.name);
-        self.tell(ClientEvent::Refused { stream, offset, code, name, cause });
-    }
-
     fn joined(&mut self, joined: &StreamJoined) {
-        if !self.pattern.matches(&joined.stream) {
-            return;
-        }
         if let Some(cursors) = &mut self.cursors {
             cursors.joined(joined);
         }

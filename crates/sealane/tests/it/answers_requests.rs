@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use sealane::{Client, DataType, Error, StartPosition, Value};
+use sealane::{Client, Error, StartPosition, Value};
 use sealane_testing::until_told_async;
 
-use crate::members::fleet;
 use crate::{next, node, number, numbered};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -66,30 +65,4 @@ async fn what_is_no_request_is_named() {
     let mut all = client.subscribe("sum").from(StartPosition::First).await.unwrap();
     let error = client.reply(&next(&mut all).await, &numbered(1)).await.unwrap_err();
     assert!(matches!(error, Error::NotARequest(_)), "{error}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_sealed_request_takes_no_answer_that_the_group_has_not_sealed() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    let (asking, answering) = (base.group(&client).await, car.group(&client).await);
-    let mut requests = answering.subscribe("sum").consumer("server").await.unwrap();
-    let asked = async { asking.request("sum", DataType::CHAT, &numbered(1), LONG).await.unwrap() };
-    let served = async {
-        let request = next(&mut requests).await;
-        assert!(request.seal.is_some() && client.is_awaited(&request).unwrap());
-        assert!(answering.reply(&request, DataType::CHAT, &numbered(2)).await.unwrap());
-    };
-    let (answer, ()) = tokio::join!(asked, served);
-    assert_eq!((number(&answer), answer.seal.unwrap().sender), (2, "car".to_owned()));
-
-    // A hub, or a client that reaches it, that answers in clear before the member does.
-    let wait = Duration::from_secs(1);
-    let asked = async { asking.request("sum", DataType::CHAT, &numbered(1), wait).await };
-    let served = async {
-        let request = next(&mut requests).await;
-        client.reply(&request, &numbered(666)).await.unwrap();
-    };
-    let (answer, ()) = tokio::join!(asked, served);
-    assert!(matches!(answer, Err(Error::NoReply { .. })), "{answer:?}");
 }

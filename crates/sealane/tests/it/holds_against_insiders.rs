@@ -17,18 +17,18 @@ use sealane_seal::{Binding, Class, Epoch, Epochs, Sealer, SenderContext, Slot};
 use crate::members::{Person, authority, fleet, invite, refusals};
 use crate::{is_silent, next, node, number, numbered, numbers};
 
-pub(crate) async fn publish(group: &GroupClient, stream: &str, n: u64) {
+async fn publish(group: &GroupClient, stream: &str, n: u64) {
     group.publish(stream, DataType::LOCATION, &numbered(n)).await.unwrap();
 }
 
 /// Puts frames into a stream as whoever may publish there.
-pub(crate) async fn enqueue(client: &Client, stream: &str, frame: &[u8]) {
+async fn enqueue(client: &Client, stream: &str, frame: &[u8]) {
     let mut envelope = Vec::new();
     SealedEnvelope { id: None, frame: frame.into() }.write(Codec::MsgPack, &mut envelope);
     client.publish_raw(stream, Codec::MsgPack, envelope).await.unwrap();
 }
 
-pub(crate) async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
+async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
     let page = client.read(stream, StartPosition::First, 100).await.unwrap();
     let frame = |message: &sealane::ReceivedMessage| {
         let sealed = SealedEnvelope::read(message.codec, &message.envelope).unwrap().unwrap();
@@ -38,25 +38,25 @@ pub(crate) async fn frames(client: &Client, stream: &str) -> Vec<Vec<u8>> {
 }
 
 /// The tools of an attacker with a member's folder, for sealing by hand.
-pub(crate) struct Forgery<'a> {
-    pub(crate) with: &'a GroupMember,
-    pub(crate) keys: &'a KeyFolder,
-    pub(crate) slot: u16,
-    pub(crate) epoch: u64,
-    pub(crate) class: Class,
-    pub(crate) data_type: DataType,
-    pub(crate) context: SenderContext,
-    pub(crate) counter: u64,
+struct Forgery<'a> {
+    with: &'a GroupMember,
+    keys: &'a KeyFolder,
+    slot: u16,
+    epoch: u64,
+    class: Class,
+    data_type: DataType,
+    counter: u64,
 }
 
 impl Forgery<'_> {
-    pub(crate) fn seal(&self, stream: &str, n: u64) -> Vec<u8> {
+    fn seal(&self, stream: &str, n: u64) -> Vec<u8> {
         let member = self.with;
         let secret = member.epochs().secret(Epoch(self.epoch)).expect("it was handed out").clone();
         let group = member.group();
         let epochs = Epochs::new(group.id(), member.history(), Epoch(self.epoch), secret);
         let slot = Slot::new(self.slot).unwrap();
-        let mut sealer = Sealer::new(group, slot, self.context, &epochs, self.counter).unwrap();
+        let context = SenderContext(*b"evil eye");
+        let mut sealer = Sealer::new(group, slot, context, &epochs, self.counter).unwrap();
         sealer.set_signing_key(self.keys.identity().signing_key().unwrap());
         let fields = HeaderFields {
             class: self.class,
@@ -73,13 +73,12 @@ impl Forgery<'_> {
     }
 }
 
-pub(crate) fn as_member<'a>(person: &'a Person, member: &'a GroupMember, slot: u16) -> Forgery<'a> {
+fn as_member<'a>(person: &'a Person, member: &'a GroupMember, slot: u16) -> Forgery<'a> {
     let (class, data_type) = (Class::Group, DataType::LOCATION);
-    let (keys, context) = (&person.keys, SenderContext(*b"evil eye"));
-    Forgery { with: member, keys, slot, epoch: 0, class, data_type, context, counter: 0 }
+    Forgery { with: member, keys: &person.keys, slot, epoch: 0, class, data_type, counter: 0 }
 }
 
-pub(crate) fn revoke(base: &Person, name: &str) {
+fn revoke(base: &Person, name: &str) {
     let mut member = base.member();
     let slot = member.roster().find(name).unwrap().slot();
     member.revoke(&[slot]).unwrap();
@@ -247,12 +246,6 @@ async fn a_member_that_missed_an_order_seals_nothing_until_it_has_it() {
     let again = car.group(&client).await;
     let refused = again.publish("log", DataType::LOCATION, &numbered(1)).await.unwrap_err();
     assert_eq!(refused.code(), "SL-GROUP-22");
-    // A call for help waits for no order. It is said that one is missing.
-    again.publish("alarm", DataType::EMERGENCY, &numbered(7)).await.unwrap();
-    assert_eq!(again.warnings()[0].code(), "SL-GROUP-22");
-    let mut alarms =
-        base.group(&client).await.subscribe("alarm").from(StartPosition::First).await.unwrap();
-    assert_eq!(numbers(&mut alarms, 1).await, [7]);
     let ops = base.group(&client).await;
     assert_eq!(ops.resend_orders(missed).await.unwrap(), 3);
     group.catch_up().await.unwrap();
@@ -384,9 +377,6 @@ async fn an_urgent_message_says_its_age_and_an_old_one_is_shown_as_old() {
     assert!(seals[0].is_old(now_ms) && !seals[1].is_old(now_ms));
     assert!(seals[1].age_ms(now_ms).unwrap() < 60_000);
     assert_eq!((seals[2].time_ms, seals[2].is_old(u64::MAX)), (None, false));
-    // A clock that is ahead makes nothing new for as long.
-    assert!(seals[1].is_old(now_ms - 3_600_000) && !seals[1].is_old(now_ms - 60_000));
-    assert_eq!(seals[1].age_ms(now_ms - 3_600_000), Some(0));
 }
 
 /// A dead letter as the hub writes it, of that stream by its word.
@@ -414,54 +404,7 @@ async fn a_dead_letter_opens_with_the_stream_that_it_names_and_no_other() {
     let mut dead = reader.subscribe("dead/log").from(StartPosition::First).await.unwrap();
     let mut events = dead.events();
     assert_eq!(number(&next(&mut dead).await), 7);
-    assert_eq!(refusals(&mut events, 1).await, ["NotAskedFor"]);
-}
-
-#[tokio::test]
-async fn a_letter_among_those_of_another_stream_is_refused() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    publish(&car.group(&client).await, "other", 7).await;
-    // It would open: the frame is of the stream that the letter names.
-    bury(&client, "other", &frames(&client, "other").await.remove(0)).await;
-    let reader = base.group(&client).await;
-    let mut dead = reader.subscribe("dead/log").from(StartPosition::First).await.unwrap();
-    let mut events = dead.events();
-    assert_eq!(refusals(&mut events, 1).await, ["NotAskedFor"]);
-    assert_eq!(dead.seal_counts().refused, 1);
-}
-
-#[tokio::test]
-async fn the_signed_word_of_a_member_that_obeyed_more_orders_is_a_warning() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    let bob = invite(&base, "bob", PastSecrets::All);
-    base.group(&client).await.publish_orders().await.unwrap();
-    // The hub shows none of these orders. The car has them by another way.
-    let from = base.member().orders();
-    invite(&base, "dave", PastSecrets::All);
-    let mut ahead = car.member();
-    for notice in base.member().notices(0).unwrap() {
-        ahead.apply(&notice).unwrap();
-    }
-    assert!(ahead.orders() > from);
-    let (sender, reader) = (car.group(&client).await, bob.group(&client).await);
-    let mut events = reader.events();
-    let mut log = reader.subscribe("log").from(StartPosition::First).await.unwrap();
-    sender.publish("log", DataType::LOCATION, &numbered(0)).await.unwrap();
-    assert_eq!(number(&next(&mut log).await), 0);
-    reader.catch_up().await.unwrap();
-    assert!(reader.warnings().is_empty(), "nothing follows from what is not signed");
-    sender.publish("log", DataType::CHAT, &numbered(1)).await.unwrap();
-    assert_eq!(number(&next(&mut log).await), 1);
-    assert_eq!(refusals(&mut events, 1).await, ["Behind"]);
-    let warned: Vec<_> = reader.warnings().iter().map(|one| one.info().name).collect();
-    assert_eq!(warned, ["Behind"]);
-    // A member gone bad can sign any number: it stops nobody.
-    publish(&reader, "log", 2).await;
-    base.group(&client).await.publish_orders().await.unwrap();
-    reader.catch_up().await.unwrap();
-    assert!(reader.warnings().is_empty());
+    assert_eq!(refusals(&mut events, 1).await, ["NotAuthentic"]);
 }
 
 #[tokio::test]
@@ -530,22 +473,10 @@ fn what_fell_behind_a_removal_is_sealed_again() {
 async fn a_name_that_looks_like_a_members_is_not_invited() {
     let base = authority(NewGroup::default());
     invite(&base, "car", PastSecrets::All);
-    let mal = invite(&base, "mal", PastSecrets::All);
-    revoke(&base, "mal");
-    let invited = |person: &Person| {
+    for name in ["base", "Base", "b\u{430}se", "car", "\u{441}ar"] {
+        let person = Person::new(name);
         let card = IdentityCard::from_bytes(&person.keys.card().unwrap()).unwrap();
-        let invited = base.member().invite(&card, PastSecrets::All);
-        invited.map_err(|refused| refused.info().name)
-    };
-    let refused = |name: &str| invited(&Person::new(name)).unwrap_err();
-    for name in
-        ["base", "Base", "b\u{430}se", "car", "\u{441}ar", "\u{1d04}ar.", "8ase", "mal", "Mal"]
-    {
-        assert_eq!(refused(name), "NameTaken", "{name}");
+        let refused = base.member().invite(&card, PastSecrets::All).unwrap_err();
+        assert_eq!(refused.info().name, "NameTaken", "{name}");
     }
-    for name in ["1", "slot 1", "authority", "\u{430}uthority"] {
-        assert_eq!(refused(name), "InvalidName", "{name}");
-    }
-    // The name is its own, and so it may come again.
-    assert!(invited(&mal).is_ok());
 }

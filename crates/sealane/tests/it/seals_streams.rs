@@ -1,13 +1,11 @@
 //! The messages that one member publishes reach another, through a hub that sees nothing of them.
 
 use sealane::policy::Policy;
-use sealane::{Class, Client, Codec, DataType, GroupClient, HubError, StartPosition, Value};
-use sealane_group::{EpochSource, NewGroup, PastSecrets};
-use sealane_protocol::limits::MAX_OFFSET;
+use sealane::{Class, Client, Codec, DataType, StartPosition, Value};
+use sealane_group::NewGroup;
 use sealane_testing::{files_below, holds};
 
 use crate::members::{authority, fleet, invite};
-use crate::scripted::{Script, Scripted};
 use crate::{is_silent, next, node, number, numbered, numbers};
 
 const SECRET: &str = "the way to the treasure";
@@ -192,60 +190,4 @@ async fn a_hub_that_is_not_there_is_said_at_once() {
     let base = authority(NewGroup::default());
     let failed = client.group(base.member()).await.unwrap_err();
     assert_eq!(failed.code(), "SL-CLIENT-02");
-}
-
-#[tokio::test]
-async fn a_message_says_whether_people_have_compared_its_sender() {
-    let (_folder, _node, client) = node().await;
-    let (base, car) = fleet(&client).await;
-    let bus = invite(&base, "bus", PastSecrets::All);
-    base.group(&client).await.publish_orders().await.unwrap();
-    base.member().set_compared(car.member().slot()).unwrap();
-    for who in [&car, &bus] {
-        let group = who.group(&client).await;
-        group.publish("log", DataType::CHAT, &numbered(0)).await.unwrap();
-    }
-    let told = async |group: GroupClient| {
-        let mut log = group.subscribe("log").from(StartPosition::First).await.unwrap();
-        [next(&mut log).await, next(&mut log).await].map(|one| one.seal.unwrap().compared)
-    };
-    assert_eq!(told(base.group(&client).await).await, [true, false]);
-    assert_eq!(told(bus.group(&client).await).await, [false, true], "and itself");
-    // All names are the authority's word.
-    let mut member = bus.member();
-    let authority = member.authority_slot().unwrap();
-    member.set_compared(authority).unwrap();
-    assert_eq!(told(bus.group(&client).await).await, [true, true]);
-}
-
-#[tokio::test]
-async fn a_client_asks_whether_a_stream_is_sealed_also_without_the_right_to_read() {
-    let (_folder, _node, client) = node().await;
-    let (_base, car) = fleet(&client).await;
-    car.group(&client).await.publish("sealed", DataType::CHAT, &numbered(0)).await.unwrap();
-    client.publish("open", &numbered(0)).await.unwrap();
-    client.check_open("open").await.unwrap();
-    client.check_open("new").await.unwrap();
-    let refused = client.check_open("sealed").await.unwrap_err();
-    assert_eq!(refused.hub_error(), Some(HubError::NotSealed));
-
-    // An empty message asks where the state of the stream must not be read.
-    for (code, is_open) in [("OffsetMismatch", true), ("NotSealed", false)] {
-        let error = |code| {
-            format!(r#"{{"error":{{"code":"{code}","message":"m","hint":"h","ref":"SL-HUB-01"}}}}"#)
-        };
-        let by_path = vec![("/v1/streams/".to_owned(), (403, error("Forbidden")))];
-        let answer = (409, error(code));
-        let hub = Scripted::start(Script { answer, by_path, ..Script::default() }).await;
-        let client = Client::connect(&hub.address.to_string()).unwrap();
-        assert_eq!(client.check_open("s").await.is_ok(), is_open, "{code}");
-    }
-    // The hub answers so, and makes no stream of it.
-    let probe = |topic: &'static str| client.publish(topic, &Value::Map(vec![])).expect(MAX_OFFSET);
-    let named = |error: sealane::Error| error.hub_error();
-    assert_eq!(named(probe("sealed").await.unwrap_err()), Some(HubError::NotSealed));
-    assert_eq!(named(probe("open").await.unwrap_err()), Some(HubError::OffsetMismatch));
-    assert_eq!(named(probe("none").await.unwrap_err()), Some(HubError::OffsetMismatch));
-    let none = client.stream("none").await.unwrap_err();
-    assert_eq!(none.hub_error(), Some(HubError::UnknownStream));
 }

@@ -141,25 +141,3 @@ fn a_copied_folder_says_so() {
     let shown = home.show("copy", &["group", "show", "fleet"]);
     assert_eq!(shown.field("copied"), Some(&true.into()));
 }
-
-#[test]
-fn a_restored_authority_asks_a_member_before_it_begins_anew() {
-    let home = Home::fleet(&[], &["base", "car", "mal"]);
-    home.copy("base", "back");
-    home.run("base", &["group", "revoke", "fleet", "mal"]);
-    let all = home.file("all", "base", &["group", "orders", "fleet"]);
-    home.run("car", &["group", "apply", "fleet", &all]);
-    // Nobody has told it of the removal, and it would give the group back.
-    let renew = ["group", "renew", "fleet"];
-    assert_eq!(home.fails("back", &renew), failure(1, "SL-GROUP-13"));
-    let heard = home.file("heard", "car", &["group", "orders", "fleet"]);
-    let renewed = home.path("renewed").display().to_string();
-    home.run("back", &[&renew[..], &["--from", &heard, "--orders", &renewed]].concat());
-    let told = home.says("car", &["group", "apply", "fleet", &renewed]);
-    assert!(told.contains("with a fresh secret"), "{told}");
-    let told = home.says("mal", &["group", "apply", "fleet", &renewed]);
-    assert!(told.ends_with("this member was removed from the group\n"), "{told}");
-    assert_eq!(members(&home.show("back", &["group", "show", "fleet"])), 2);
-    // A member that has heard of no removal has nothing to hand back.
-    assert_eq!(home.fails("mal", &["group", "orders", "fleet"]).1, "SL-GROUP-20");
-}

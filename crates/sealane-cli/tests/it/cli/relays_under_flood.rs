@@ -115,7 +115,7 @@ fn round(from: u8, round: u16) -> Vec<Vec<u8>> {
         part(round, 1, 100, 7),
         part(round ^ 0x4000, 2, 0, 7)[..5 + usize::from(round % 3)].to_vec(),
         frame(from, source, plain(PeerTag::BROADCAST), 900, sequence),
-        frame(from, source, announcement, Announcement::MIN_BYTES, sequence),
+        frame(from, source, announcement, Announcement::BYTES, sequence),
         frame(from, source, elsewhere, 50, sequence),
         vec![from.wrapping_mul(7); 60_000],
     ];

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sealane::Value;
 use sealane_frame::{FrameBuf, HEADER_BYTES, HeaderFields, PeerTag};
 use sealane_group::{GroupMember, KeyFolder};
-use sealane_seal::{AnnouncedQuestions, Binding, Class};
+use sealane_seal::{Binding, Class};
 use sealane_testing::free_address;
 pub(super) use sealane_testing::numbered_host as host;
 
@@ -106,10 +106,9 @@ fn members_talk_over_relays_that_hold_their_tags_and_nothing_else() {
     let mut buf = FrameBuf::new();
     let mut sender = car.sender().unwrap();
     let mut reader = base.live_reader().unwrap();
-    let questions = AnnouncedQuestions::answering(&reader.questions().unwrap());
-    at_car.send_to(sender.announce(questions, &mut buf).unwrap(), relay(1)).unwrap();
+    at_car.send_to(sender.announce(&mut buf).unwrap(), relay(1)).unwrap();
     let mut heard = receive(&at_base);
-    assert_eq!(reader.announced(&mut heard).unwrap().slot, car_slot(&car));
+    assert_eq!(reader.announced(&mut heard, 0).unwrap().slot, car_slot(&car));
     let fields = HeaderFields {
         next_hop: PeerTag::from_bytes([0xb1, 0, 0, 0, 0, 0, 0, 1]),
         destination: base.source().unwrap(),
@@ -119,7 +118,7 @@ fn members_talk_over_relays_that_hold_their_tags_and_nothing_else() {
         let frame = sender.seal(&fields, &Binding::link(), &[number; 99], &mut buf).unwrap();
         at_car.send_to(frame, relay(1)).unwrap();
         let mut frame = receive(&at_base);
-        let message = reader.open(&Binding::link(), &mut frame).unwrap();
+        let message = reader.open(&Binding::link(), &mut frame, 0).unwrap();
         assert_eq!((message.body, message.header.hop_limit()), (&[number; 99][..], 13));
     }
 

@@ -1,13 +1,8 @@
 //! Two people, one hub that sees nothing: everything by command.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
-use sealane_testing::{TestProcess, files_below, holds, until_told};
-
-use super::fleet::{fails, first_line_of_errors, fleet, keys, lines, output, run, said};
+use super::fleet::{first_line_of_errors, fleet, keys, lines, output, run, said};
 use crate::cli::{feed, json, text};
 
 #[test]
@@ -65,24 +60,6 @@ fn what_cannot_be_sealed_so_is_refused_by_name_and_hint() {
 }
 
 #[test]
-fn a_process_with_keys_leaves_no_core_dump() {
-    let node = fleet(&["car"]);
-    let core = |args: &[&str]| {
-        let mut sub = node.command(args);
-        sub.env("SEALANE_KEYS", keys(&node, "car"));
-        let running = TestProcess::start(&mut sub);
-        let limit = || {
-            let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.child.id()));
-            let limits = limits.unwrap();
-            let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
-            line.split_whitespace().nth(5).unwrap().to_owned()
-        };
-        until_told(limit, |limit| limit.as_str() == "0")
-    };
-    assert_eq!(core(&["sub", "s", "--group", "fleet"]), "0");
-}
-
-#[test]
 fn a_removed_member_reads_nothing_that_follows() {
     let node = fleet(&["car", "thief"]);
     run(&node, "car", &["pub", "s", "one", "--group", "fleet"]);
@@ -99,96 +76,4 @@ fn a_removed_member_reads_nothing_that_follows() {
     let refused = output(&node, "thief", &["pub", "s", "x", "--group", "fleet"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("SL-GROUP-24"));
     assert!(Path::new(&keys(&node, "thief")).exists());
-}
-
-/// A way to a hub that keeps all that clients send on it.
-fn recorded(hub: &str) -> (String, Arc<Mutex<Vec<u8>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let (hub, sent) = (hub.to_owned(), Arc::new(Mutex::new(Vec::new())));
-    let kept = Arc::clone(&sent);
-    std::thread::spawn(move || {
-        for client in listener.incoming() {
-            let (mut client, mut hub) = (client.unwrap(), TcpStream::connect(&hub).unwrap());
-            let (mut back, mut answers) = (client.try_clone().unwrap(), hub.try_clone().unwrap());
-            std::thread::spawn(move || std::io::copy(&mut answers, &mut back));
-            let kept = Arc::clone(&kept);
-            std::thread::spawn(move || {
-                let mut some = [0; 4096];
-                while let Ok(count @ 1..) = client.read(&mut some) {
-                    kept.lock().unwrap().extend_from_slice(&some[..count]);
-                    hub.write_all(&some[..count]).unwrap();
-                }
-                let _ = hub.shutdown(Shutdown::Write);
-            });
-        }
-    });
-    (address, sent)
-}
-
-#[test]
-fn nothing_is_sent_in_clear_to_a_sealed_stream() {
-    let node = fleet(&["car"]);
-    run(&node, "car", &["pub", "s", "x", "--group", "fleet"]);
-    let (address, sent) = recorded(&node.address);
-    let at = ["--server", &address];
-    for args in
-        [&["pub", "s", "plain words"][..], &["pub", "s", "-"], &["request", "s", "plain words"]]
-    {
-        let mut command = node.command(&[args, &at].concat());
-        let refused = feed(&mut command, "plain words\n");
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert_eq!(refused.status.code(), Some(4), "{said}");
-        assert!(said.contains("SL-HUB-17"), "{said}");
-    }
-    let heard = || String::from_utf8_lossy(&sent.lock().unwrap()).into_owned();
-    assert!(heard().contains("GET /v1/streams/s"), "{}", heard());
-    assert!(!heard().contains("plain words"), "{}", heard());
-    // The way shows what is sent in clear.
-    node.run(&[&["pub", "open", "plain words"][..], &at].concat());
-    assert!(heard().contains("plain words"));
-}
-
-#[test]
-fn a_pattern_of_the_configuration_requires_its_group() {
-    let node = fleet(&["car"]);
-    let config = node.home().join("groups.toml").display().to_string();
-    std::fs::write(&config, "[groups]\n\"ops/**\" = \"fleet\"\n").unwrap();
-    let refused = |args: &[&str]| {
-        let told = fails(&node, "car", &[args, &["--config", &config]].concat(), 2);
-        assert!(told.contains("SL-CLI-02") && told.contains("--group fleet"), "{told}");
-    };
-    refused(&["pub", "ops/7", "x"]);
-    refused(&["pub", "ops/7", "x", "--group", "other"]);
-    refused(&["request", "ops/7", "x"]);
-    refused(&["reply", "*/7", "x"]);
-    run(&node, "car", &["pub", "ops/7", "x", "--group", "fleet", "--config", &config]);
-    run(&node, "car", &["pub", "places/7", "x", "--config", &config]);
-    let shown = said(&node, "car", &["config", "show", "--config", &config]);
-    assert!(shown.ends_with("groups.\"ops/**\" = \"fleet\"\n"), "{shown}");
-
-    let context = ["context", "add", "hub", "--server", &node.address, "--require", "a/*=fleet"];
-    run(&node, "car", &context);
-    let told = fails(&node, "car", &["pub", "a/7", "x", "--context", "hub"], 2);
-    assert!(told.contains("(context hub)"), "{told}");
-    run(&node, "car", &["pub", "a/7", "x", "--context", "hub", "--group", "fleet"]);
-}
-
-#[test]
-fn a_request_and_its_answer_are_sealed() {
-    let node = fleet(&["car"]);
-    let sealed = ["--group", "fleet", "--type", "chat"];
-    let reply = ["reply", "lamps/3", "{\"state\": \"dark secret\"}", "-n", "1", "--consumer", "l"];
-    let mut replying = node.command(&[&reply[..], &sealed].concat());
-    let mut replying = replying.env("SEALANE_KEYS", keys(&node, "car")).spawn().unwrap();
-    let request = ["request", "lamps/3", "{\"ask\": \"dark secret\"}", "--timeout", "60s"];
-    let answer = said(&node, "base", &[&request[..], &sealed].concat());
-    assert!(answer.contains("\"state\":\"dark secret\""), "{answer}");
-    assert!(replying.wait().unwrap().success());
-    let lamps = lines(&node, "base", "lamps/3", "1");
-    let seal = json(&lamps).field("seal").unwrap().clone();
-    assert_eq!(text(&seal, "class"), "S");
-    for bytes in files_below(&node.home().join("data")).values() {
-        assert!(!holds(bytes, "dark secret"), "the hub has it in clear");
-    }
 }

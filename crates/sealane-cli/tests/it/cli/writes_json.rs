@@ -103,10 +103,7 @@ fn written(command: &mut Command) -> String {
 fn run(home: &Path, args: &[&str]) -> String {
     let mut command = sealane(home);
     command.arg("--json").args(args).current_dir(home);
-    // A key folder would take it, too, and each of its verbs the time of a derivation.
-    if args.first() == Some(&"vault") {
-        command.env("SEALANE_PASSPHRASE", "a passphrase of the tests");
-    }
+    command.env("SEALANE_PASSPHRASE", "a passphrase of the tests");
     written(command.env("SEALANE_VAULT", "store").env("SEALANE_KEYS", home.join("keys")))
 }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sealane::{Codec, Pattern, Value};
-use sealane_group::KeyFolder;
 use sealane_node::access::{TokenFile, TokenRights};
 use sealane_testing::{TestProcess, files_below, json_text};
 
@@ -118,21 +117,7 @@ impl<'n> Member<'n> {
         };
         files.retain(|(path, content)| content.len() >= PIECE_BYTES && !is_open(path));
         assert!(!files.is_empty());
-        for (path, content) in &mut files {
-            if path.ends_with("group") {
-                self.leave_heads_out(path, content);
-            }
-        }
         files
-    }
-
-    /// Each order names the head of the chain before it, for all to see. A member's state has two:
-    /// that of the order obeyed last, and behind it that of the order that began the epoch.
-    fn leave_heads_out(&self, path: &Path, content: &mut Vec<u8>) {
-        let group = path.iter().nth_back(1).unwrap().to_str().unwrap();
-        let head = KeyFolder::open(&self.keys(), None).unwrap().group(group).unwrap().head().0;
-        let at = content.windows(head.len()).position(|part| part == head).unwrap();
-        content.drain(at..at + 2 * head.len());
     }
 
     fn keys(&self) -> PathBuf {
@@ -155,7 +140,7 @@ impl Hub {
         let data = tempfile::tempdir().unwrap();
         let all: Vec<Pattern> = ["**", "groups/*"].map(|text| text.parse().unwrap()).into();
         let (read, publish, manage, orders) = (all.clone(), all.clone(), all.clone(), all);
-        let rights = TokenRights { read, publish, manage, orders, ..TokenRights::default() };
+        let rights = TokenRights { read, publish, manage, orders, observe: false };
         TokenFile::add(data.path(), "members", &token(), rights, None).unwrap();
         Hub { process: spawn(net, data.path()), data }
     }

@@ -7,7 +7,7 @@ use sealane_frame::{
 };
 use sealane_seal::{
     Announcement, Binding, Class, Epoch, EpochSecret, Epochs, Group, GroupId, History, Opener,
-    Sealer, SenderContext, SigningKey, Slot, Suite, Term,
+    Sealer, SenderContext, SessionState, SigningKey, Slot, Suite, Term,
 };
 
 pub(crate) const CLASSES: [Class; 4] = Class::ALL;
@@ -41,7 +41,7 @@ impl Members {
     pub(crate) fn starting_at(class: Class, suite: Suite, counter: u64) -> Self {
         let mut members = Self::strangers(class, suite, counter);
         let own = members.sealer.slot();
-        members.opener.introduce(own, EPOCH, CONTEXT);
+        members.opener.restore(&session(own, CONTEXT));
         let announced = FrameAnnouncement { context: CONTEXT, orders: ORDERS };
         members.roster.announce(GROUP_TAG, own, announced).unwrap();
         members
@@ -135,6 +135,16 @@ fn sealer(
 pub(crate) fn term(slot: Slot) -> Term {
     let verifying_key = signing_key().verifying_key();
     Term { slot, since: Epoch(0), until: None, verifying_key }
+}
+
+/// A session of which nothing was accepted yet: `spec/seal.md`, section *Session at rest*.
+pub(crate) fn session(slot: Slot, context: SenderContext) -> SessionState {
+    let mut state = [0; SessionState::BYTES];
+    state[0] = 1;
+    state[1..3].copy_from_slice(&slot.number().to_be_bytes());
+    state[3..11].copy_from_slice(&EPOCH.0.to_be_bytes());
+    state[11..19].copy_from_slice(&context.0);
+    SessionState::from_bytes(&state).unwrap()
 }
 
 fn signing_key() -> SigningKey {

@@ -271,14 +271,14 @@ fn announcements() -> Vec<Case> {
     let mut cases = vec![];
     for suite in Suite::ALL {
         let mut members = Members::strangers(Class::Signed, suite, 300);
-        let frame = members.announcement(Announcement::new(1_790_000_000_000, 519));
+        let frame = members.announcement(Announcement { start: 1_790_000_000_000, orders: 519 });
         let name = "an announcement".to_owned();
         let good = announced(name, &mut members, suite, &frame);
         assert!(good.opened.is_some());
         cases.push(good);
     }
     let good = members::announcing(&Members::new(Class::Signed).fields);
-    let body = Announcement::new(1_790_000_000_000, 519).to_bytes();
+    let body = Announcement { start: 1_790_000_000_000, orders: 519 }.to_bytes();
     let message = sealane_frame::FrameKind::Message;
     let odd = [
         ("a message of its body", HeaderFields { kind: message, ..good }, Binding::link(), 17),

@@ -138,19 +138,3 @@ fn either_half_of_the_hybrid_that_is_wrong_closes_it() {
     assert!(own.open(b"other", b"aad", &sealed).is_none());
     assert!(own.open(b"info", b"other", &sealed).is_none());
 }
-
-#[test]
-fn coins_that_run_out_are_an_error() {
-    let mut coins = EncapsulationCoins { bytes: [7; COINS], used: 0 };
-    let mut drawn = [0; COINS];
-    coins.try_fill_bytes(&mut drawn).unwrap();
-    assert_eq!(drawn, [7; COINS]);
-    coins.check().unwrap();
-    coins.try_next_u32().unwrap();
-    assert!(matches!(coins.check(), Err(Error::Cipher)));
-
-    let to = WrappingSecret::from_seed(&[3; 32]).unwrap().public();
-    let with = |used| EncapsulationCoins { bytes: [7; COINS], used };
-    assert!(wrap_with(with(0), &to, b"x", &[], b"secret").is_ok());
-    assert!(matches!(wrap_with(with(1), &to, b"x", &[], b"secret"), Err(Error::Cipher)));
-}

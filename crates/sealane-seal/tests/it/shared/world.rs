@@ -132,22 +132,8 @@ pub(crate) fn seal_for(
 
 /// The announcement of a sender that started then.
 pub(crate) fn announcement(sealer: &mut Sealer, start: u64) -> Sealed {
-    announcement_with(sealer, start, AnnouncedQuestions::default())
-}
-
-/// The same, with a question and answers.
-pub(crate) fn announcement_with(
-    sealer: &mut Sealer,
-    start: u64,
-    questions: AnnouncedQuestions,
-) -> Sealed {
-    let body = Announcement { start, orders: 0, questions }.to_bytes();
+    let body = Announcement { start, orders: 0 }.to_bytes();
     seal_for(sealer, &Binding::link(), Class::Signed, Form::Full, META, &body)
-}
-
-/// An announcement that answers one question.
-pub(crate) fn answer(sealer: &mut Sealer, start: u64, question: ReaderQuestion) -> Sealed {
-    announcement_with(sealer, start, AnnouncedQuestions { own: None, answers: vec![question] })
 }
 
 /// Makes a sender known to a reader, by a message of the sender's.
@@ -157,7 +143,11 @@ pub(crate) fn introduce(sealer: &mut Sealer, opener: &mut Opener) {
 
 /// Makes the sender of a message known to a reader without a message of it.
 pub(crate) fn expect(opener: &mut Opener, number: u16, context: SenderContext) {
-    opener.introduce(slot(number), Epoch(0), context);
+    let mut state = [0; SessionState::BYTES];
+    state[0] = 1;
+    state[1..3].copy_from_slice(&number.to_be_bytes());
+    state[11..19].copy_from_slice(&context.0);
+    opener.restore(&SessionState::from_bytes(&state).unwrap());
 }
 
 impl Sealed {

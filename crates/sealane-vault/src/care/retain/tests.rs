@@ -6,8 +6,8 @@ use super::*;
 use crate::format::page::{SnapshotEntry, SnapshotEntryKind, compare};
 use crate::format::snapshot::SnapshotBody;
 use crate::get::{ChunkReader, roots};
-use crate::put::{PutAccess, PutOptions, PutSource, SkippedItem, put};
-use crate::{Argon2Cost, OpenOptions, PruneOptions, VaultMetadata, VaultOwner, VaultStore};
+use crate::put::{PutOptions, PutSource, SkippedItem, put};
+use crate::{Argon2Cost, OpenOptions, PruneOptions, Vault, VaultMetadata, VaultStore};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 
@@ -158,12 +158,12 @@ fn owed(keep: &RetentionRules, group: &[&RetentionCandidate], now_ns: i64, stays
 }
 
 /// A vault with one snapshot of small files at these paths.
-fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> VaultOwner {
+fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> Vault {
     let store = VaultStore::open(folder.join("vault").to_str().unwrap()).unwrap();
     let state = Some(folder.join("state"));
     let options = OpenOptions { state, ..OpenOptions::default() };
     let cost = Argon2Cost { memory_kib: 64, passes: 1, lanes: 1 };
-    let vault = VaultOwner::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
+    let vault = Vault::init(store, b"secret", cost, VaultMetadata::Sealed, &options).unwrap();
     let mut sorted = paths.to_vec();
     sorted.sort_by(|a, b| compare(a, b));
     let mut paths = sorted.into_iter();
@@ -185,7 +185,7 @@ fn vault_of(folder: &std::path::Path, paths: &[Vec<u8>]) -> VaultOwner {
         Some((entry, content))
     };
     let source = PutSource::Each { from: folder, next: &mut next };
-    put(&vault, &|| vault.catch_up(), source, &PutOptions::default()).unwrap();
+    put(&vault, source, &PutOptions::default()).unwrap();
     vault
 }
 

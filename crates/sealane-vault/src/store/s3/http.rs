@@ -135,18 +135,8 @@ fn silent(silence: Duration) -> HttpError {
 }
 
 fn failed(error: &legacy::Error) -> HttpError {
-    let kind = match error.is_connect() {
-        // A certificate that is refused is refused the next time, too.
-        true if is_of_tls(error) => HttpErrorKind::Unknown,
-        true => HttpErrorKind::Connect,
-        false => kind(error),
-    };
+    let kind = if error.is_connect() { HttpErrorKind::Connect } else { kind(error) };
     HttpError::new_boxed(kind, said(error).into())
-}
-
-/// Whether TLS refused the server, or the server refused TLS: the two do not agree.
-fn is_of_tls(error: &S3ErrorSource) -> bool {
-    causes(error).any(|cause| cause.is::<rustls::Error>())
 }
 
 /// The kind of a failed request, by which the store knows whether to send it again. Only the
@@ -174,35 +164,9 @@ fn kind(error: &S3ErrorSource) -> HttpErrorKind {
 
 /// The error with all its causes: alone it says that a request failed.
 fn said(error: &S3ErrorSource) -> String {
-    let mut said: Vec<String> = causes(error).map(ToString::to_string).collect();
-    // An I/O error that was made of another one says the same.
-    said.dedup();
-    said.join(": ")
+    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// An error and what it came of. The error that an I/O error was made of is not its source.
 fn causes(error: &S3ErrorSource) -> impl Iterator<Item = &S3ErrorSource> {
-    std::iter::successors(Some(error), |&cause| {
-        let within = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        within.map(|within| within as &S3ErrorSource).or_else(|| cause.source())
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refused_certificate_is_known_by_its_type() {
-        let expired = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
-        // As the layers between wrap it.
-        let wrapped = io::Error::new(io::ErrorKind::InvalidData, expired);
-        let wrapped = io::Error::other(wrapped);
-        assert!(is_of_tls(&wrapped));
-        assert_eq!(said(&wrapped), "invalid peer certificate: Expired");
-        let named = io::Error::other("no route to certificate.example");
-        assert!(!is_of_tls(&named));
-        let cut = io::Error::other(io::Error::from(io::ErrorKind::ConnectionReset));
-        assert_eq!(kind(&cut), HttpErrorKind::Interrupted);
-    }
+    std::iter::successors(Some(error), |&cause| cause.source())
 }

